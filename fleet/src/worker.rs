@@ -9,6 +9,8 @@ mod command;
 mod cron;
 mod metrics;
 mod pace;
+#[cfg_attr(not(feature = "postgres"), path = "worker/no_postgres.rs")]
+mod postgres;
 mod probes;
 mod run;
 
@@ -20,8 +22,9 @@ use std::time::Duration;
 
 use ah_config::{Config, Error, Resolver};
 use ah_conversation::{Clock as _, PermissionRequest, StoreError};
+use ah_ids::SystemClock;
+use ah_store::LocalFleet;
 use ah_store::fleet::{End, Fleet, Run, RunId, Start, Timing, Wish};
-use ah_store::{LocalFleet, SystemClock};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until, timeout};
@@ -33,6 +36,7 @@ pub use command::{COMMANDS, end_with_worker};
 pub use cron::next_time;
 use metrics::Metrics;
 use pace::Meter;
+pub use postgres::migrate;
 use run::Attempt;
 
 /// How long a worker that ends waits for its runs to be handed on.
@@ -73,48 +77,10 @@ pub async fn fleet(
 ) -> Result<Arc<dyn Fleet>, Error> {
     match store {
         None => Ok(Arc::new(LocalFleet::open(&sessions(config), timing)?)),
-        #[cfg(feature = "postgres")]
-        Some(url) if is_postgres(url) => {
-            Ok(ah_store_postgres::Postgres::connect(url, timing).await?)
-        }
-        Some(url) if is_postgres(url) => Err(Error::usage(
-            "this build of ah has no PostgreSQL",
-        )
-        .hint("build it with the feature `postgres`: `cargo install --path cli --features postgres`")),
+        Some(url) if is_postgres(url) => postgres::connect(url, timing).await,
         Some(other) => Err(Error::usage(format!("`{other}` is not a store"))
             .hint("use `postgres://ROLE@HOST/DATABASE`, or omit `--store` for the sessions of this folder")),
     }
-}
-
-/// Makes the tables of a PostgreSQL store, or brings them up to date; returns their version. With `graphile`, workers are
-/// then woken by `graphile_worker`.
-///
-/// # Errors
-///
-/// If the role may not, or this build has no PostgreSQL or no `graphile_worker`.
-#[cfg_attr(
-    not(feature = "postgres"),
-    expect(clippy::unused_async, reason = "it has nothing to wait for")
-)]
-pub async fn migrate(url: &str, graphile: bool) -> Result<i32, Error> {
-    if graphile && !cfg!(feature = "graphile") {
-        return Err(Error::usage("this build of ah has no graphile_worker").hint(
-            "build it with the feature `graphile`: `cargo install --path cli --features graphile`",
-        ));
-    }
-    #[cfg(feature = "postgres")]
-    {
-        let version = ah_store_postgres::Postgres::migrate(url).await?;
-        #[cfg(feature = "graphile")]
-        if graphile {
-            ah_store_postgres::Postgres::migrate_graphile(url).await?;
-        }
-        Ok(version)
-    }
-    #[cfg(not(feature = "postgres"))]
-    Err(Error::usage(format!(
-        "cannot migrate `{url}`: this build of ah has no PostgreSQL"
-    )))
 }
 
 fn is_postgres(url: &str) -> bool {

@@ -3,7 +3,6 @@
 //! On Linux it is the Secret Service of the desktop, reached by `secret-tool`; on macOS the keychain, by `security`. A
 //! client of D-Bus would be much for three calls.
 
-#[cfg(feature = "client")]
 use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -74,8 +73,7 @@ impl KeyStore {
     }
 
     /// Whether it is the keychain of macOS.
-    #[cfg(feature = "client")]
-    pub(crate) fn is_keychain(&self) -> bool {
+    pub fn is_keychain(&self) -> bool {
         self.program.file_name() == Some(OsStr::new("security"))
     }
 }

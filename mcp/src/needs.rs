@@ -1,9 +1,7 @@
 //! Hosts that a server's program needs: those its configuration names, and the package registry that its command
 //! installs it from. Pure.
 
-#[cfg(feature = "client")]
-use ah_process::Allowlist;
-use ah_process::{Authority, Egress};
+use ah_process::{Allowlist, Authority, Egress};
 
 /// Hosts that a server's program needs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -22,9 +20,6 @@ const PYPI: &[&str] = &["pypi.org:443", "files.pythonhosted.org:443"];
 const JSR: &[&str] = &["jsr.io:443", "npm.jsr.io:443", "registry.npmjs.org:443"];
 const GO: &[&str] = &["proxy.golang.org:443", "sum.golang.org:443"];
 const NUGET: &[&str] = &["api.nuget.org:443"];
-/// Commands that talk to a daemon outside any sandbox.
-#[cfg(feature = "client")]
-const CONTAINERS: [&str; 3] = ["docker", "podman", "nerdctl"];
 
 impl Needs {
     /// Returns what a command line needs, with the hosts that its entry allows. URLs are also looked for in `values`, those
@@ -78,8 +73,7 @@ impl Needs {
     }
 
     /// Returns the hosts as additions to an allowlist. A list that is complete gets no registries, which nobody named.
-    #[cfg(feature = "client")]
-    pub(crate) fn allowed(&self, is_complete: bool) -> Allowlist {
+    pub fn allowed(&self, is_complete: bool) -> Allowlist {
         let registries = self.registries.iter().filter(|_| !is_complete);
         Allowlist {
             tunnels: registries.chain(&self.tunnels).cloned().collect(),
@@ -89,13 +83,7 @@ impl Needs {
     }
 }
 
-/// Returns whether the program only talks to a container daemon, which the sandbox hides.
-#[cfg(feature = "client")]
-pub(crate) fn is_container(command: &str) -> bool {
-    CONTAINERS.contains(&base_name(command))
-}
-
-fn base_name(command: &str) -> &str {
+pub(crate) fn base_name(command: &str) -> &str {
     command.rsplit('/').next().unwrap_or(command)
 }
 

@@ -54,7 +54,6 @@ pub(crate) enum Proof {
     /// A header that carries the key.
     Header(HeaderName, HeaderValue),
     /// Credentials that sign each request.
-    #[cfg(feature = "sigv4")]
     Signature(crate::signing::Credentials),
 }
 
@@ -63,7 +62,6 @@ impl Proof {
     pub(crate) fn may_have_expired(&self, status: StatusCode) -> bool {
         match self {
             Self::Header(..) => status == StatusCode::UNAUTHORIZED,
-            #[cfg(feature = "sigv4")]
             Self::Signature(_) => status == StatusCode::FORBIDDEN,
         }
     }
@@ -132,7 +130,6 @@ impl Authorization {
     }
 
     fn proof_of(&self, secret: &str) -> Result<Proof, ProviderError> {
-        #[cfg(feature = "sigv4")]
         if let Some(credentials) = crate::signing::Credentials::read(secret) {
             return Ok(Proof::Signature(credentials));
         }
@@ -270,7 +267,6 @@ mod tests {
         let header = Authorization::new(known("secret"), "x-api-key", "THE_KEY").unwrap();
         let header = match header.proof().await.unwrap() {
             Proof::Header(_, value) => value,
-            #[cfg(feature = "sigv4")]
             Proof::Signature(_) => panic!("a key is no signature"),
         };
         assert_eq!(header, "secret");
@@ -298,7 +294,6 @@ mod tests {
         let authorization = Authorization::new(key, AUTHORIZATION, "a command").unwrap();
         let is = |proof: &Proof, key: &str| match proof {
             Proof::Header(name, value) => name == "x-key" && value == key,
-            #[cfg(feature = "sigv4")]
             Proof::Signature(_) => false,
         };
         let first = authorization.proof().await.unwrap();

@@ -240,7 +240,6 @@ impl Attempt {
             Some(Proof::Header(name, value)) => {
                 headers.insert(name, value.clone());
             }
-            #[cfg(feature = "sigv4")]
             Some(Proof::Signature(credentials)) => {
                 let method = self.body.as_ref().map_or("GET", |_| "POST");
                 let body = self.body.as_deref().unwrap_or_default();

@@ -41,7 +41,7 @@ pub mod route;
 mod rules;
 pub mod script;
 pub mod server;
-#[cfg(feature = "sigv4")]
+#[cfg_attr(not(feature = "sigv4"), path = "signing/absent.rs")]
 mod signing;
 mod too_long;
 mod upstream;

@@ -24,6 +24,7 @@ use crate::presets::{self, Kind, List, Preset};
 use crate::responses::{self, Responses};
 use crate::retry::Retrying;
 use crate::server::Server;
+use crate::signing;
 use crate::ways::{Way, Ways};
 use crate::window::Windowed;
 
@@ -447,7 +448,6 @@ impl<'a> Route<'a> {
             .keys
             .iter()
             .find_map(|name| Some((of_variable(name)?, name)));
-        #[cfg(feature = "sigv4")]
         if let (None, Some((secret, name))) = (&found, self.signature(preset)) {
             return Ok((Some(key(secret)), name.to_owned(), None));
         }
@@ -455,7 +455,7 @@ impl<'a> Route<'a> {
         match found {
             Some((key, name)) => Ok((Some(key), name.clone(), None)),
             None if is_needed() => {
-                let of_aws = cfg!(feature = "sigv4") && preset.signed;
+                let of_aws = signing::IS_THERE && preset.signed;
                 let profile = of_aws.then(|| PROFILE.to_owned());
                 let names: Vec<_> = preset.keys.iter().cloned().chain(profile).collect();
                 Err(self.no_key(format!("set {}", names.join(" or "))))
@@ -466,12 +466,11 @@ impl<'a> Route<'a> {
 
     /// The credentials of AWS for a server that takes signed requests, and the variable that says them: themselves, or the profile
     /// whose credentials AWS' own program finds.
-    #[cfg(feature = "sigv4")]
     fn signature(&self, preset: &Preset) -> Option<(Secret, &'static str)> {
-        if !preset.signed {
+        if !preset.signed || !signing::IS_THERE {
             return None;
         }
-        if let Some(credentials) = crate::signing::of_variables(|name| self.variable(name)) {
+        if let Some(credentials) = signing::of_variables(|name| self.variable(name)) {
             return Some((Secret::Known(credentials), "AWS_ACCESS_KEY_ID"));
         }
         self.variable(PROFILE)?;

@@ -14,6 +14,9 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 
+/// Whether requests can be signed.
+pub const IS_THERE: bool = true;
+
 /// Credentials of AWS. They have no debug output, since they are secret.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "PascalCase")]

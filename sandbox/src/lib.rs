@@ -28,12 +28,12 @@ mod confinement;
 mod environment;
 #[cfg(feature = "enforcement")]
 mod folders;
-#[cfg(feature = "enforcement")]
+#[cfg_attr(not(feature = "enforcement"), path = "absent/git.rs")]
 mod git;
 mod host_policy;
 #[cfg(all(target_os = "linux", feature = "enforcement"))]
 mod linux;
-#[cfg(feature = "enforcement")]
+#[cfg_attr(not(feature = "enforcement"), path = "absent/listing.rs")]
 mod listing;
 #[cfg(all(target_os = "macos", feature = "enforcement"))]
 mod macos;

@@ -9,9 +9,7 @@ use std::sync::LazyLock;
 
 use crate::access::{Access, Grant, Tier};
 use crate::confinement::Confinement;
-#[cfg(feature = "enforcement")]
 use crate::git::linked_repository;
-#[cfg(feature = "enforcement")]
 use crate::listing::look;
 use crate::plan::{Identity, Layout, Mount, MountSource, SYSTEM};
 
@@ -128,7 +126,6 @@ impl Layout {
 
     /// Grants the git directory of a linked worktree, since commits write there; its control files stay protected.
     fn add_git(&mut self, confinement: &Confinement) -> io::Result<()> {
-        #[cfg(feature = "enforcement")]
         if let Some(common) = linked_repository(&confinement.workspace) {
             self.add(&common, MountSource::Same, Access::ALL)?;
         }
@@ -266,7 +263,6 @@ impl Protected {
     }
 
     /// Returns the paths.
-    #[cfg(feature = "enforcement")]
     pub fn paths(self) -> impl Iterator<Item = PathBuf> {
         self.files.into_iter().map(|(path, _)| path)
     }
@@ -293,11 +289,6 @@ pub(crate) fn is_plain(folder: &Path, name: &Path) -> bool {
         path.push(part);
         fs::symlink_metadata(&path).is_ok_and(|metadata| !metadata.is_symlink())
     })
-}
-
-#[cfg(not(feature = "enforcement"))]
-fn look(path: &Path) -> io::Result<Metadata> {
-    fs::symlink_metadata(path)
 }
 
 fn identity(found: &Metadata) -> Identity {

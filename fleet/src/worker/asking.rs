@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ah_agent::{Ready, SessionUpdate, Watcher};
 use ah_conversation::{Clock as _, Question, SessionId, StoreError};
-use ah_store::SystemClock;
+use ah_ids::SystemClock;
 use ah_store::fleet::Fleet;
 use async_trait::async_trait;
 use tokio::sync::Notify;

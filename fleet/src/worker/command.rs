@@ -10,9 +10,10 @@ use ah_conversation::{
     Clock as _, ContentBlock, Environment, MailKind, Message, MessageId, Origin, Record, Role,
     Store as _, StoreError,
 };
+use ah_ids::SystemClock;
 use ah_process::{Command, CommandOutcome, Ending, Keep};
+use ah_store::SessionStore;
 use ah_store::fleet::Run;
-use ah_store::{SessionStore, SystemClock};
 
 /// The commands that a worker runs.
 pub const COMMANDS: [&str; 2] = ["work", "bench"];

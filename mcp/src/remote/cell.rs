@@ -10,8 +10,11 @@ use ah_process::{Allowlist, Sandbox};
 
 use crate::config::{ServerConfig, Transport};
 use crate::home::folder_name;
-use crate::needs::is_container;
+use crate::needs::base_name;
 use crate::options::Confined;
+
+/// Commands that talk to a daemon outside any sandbox, which hides it.
+const CONTAINERS: [&str; 3] = ["docker", "podman", "nerdctl"];
 
 /// Sandbox of one server.
 #[derive(Debug)]
@@ -62,7 +65,7 @@ impl ServerCell {
         let mut environment = confined.environment.clone();
         environment.retain(|(name, _)| !own.iter().any(|(own, _)| own == name));
         environment.extend(own);
-        let hint = if is_container(&program.command) {
+        let hint = if CONTAINERS.contains(&base_name(&program.command)) {
             format!(
                 "`{}` needs its daemon, which is outside the sandbox: add `{name}` to `sandbox.unconfinedServers` in your settings",
                 program.command
