@@ -2,7 +2,7 @@
 
 use ah_conversation::{Clock, MessageId, SessionId, Time};
 use ah_ids::{SystemClock, uuid_of};
-use ah_protocol::Ids;
+use ah_transcript::Ids;
 
 /// Version of the official program that this one is compatible with; the SDKs read the digits.
 pub const STANDS_IN_FOR: &str = "2.1.332";

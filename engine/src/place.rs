@@ -9,8 +9,8 @@ use ah_conversation::{
     encoding,
 };
 use ah_ids::uuid_of;
-use ah_protocol::is_of;
 use ah_store::{KnownSessions, OpenError, Paths, SessionStore, Sessions, Tree};
+use ah_transcript::is_of;
 
 use ah_config::places::SESSIONS;
 use ah_config::{Config, Error, ErrorKind};
@@ -446,7 +446,7 @@ pub fn transcript_path(config: &Config, uuid: &str) -> Option<PathBuf> {
     let cwd = config.environment.cwd();
     let cwd = cwd.canonicalize().unwrap_or_else(|_| cwd.to_owned());
     let home = config.foreign_home.as_ref()?;
-    Some(ah_protocol::transcript_path(home, &cwd, uuid))
+    Some(ah_transcript::transcript_path(home, &cwd, uuid))
 }
 
 /// Opens a new session for writing, as if it had been begun at that time.

@@ -5,7 +5,7 @@ mod conversation;
 
 use ah_conversation::{Clock as _, Message, Origin, Role, json};
 use ah_ids::{SystemClock, message_of};
-use ah_protocol::read_transcript;
+use ah_transcript::read_transcript;
 use serde_json::Value;
 
 pub use conversation::{Conversation, call, response, text};

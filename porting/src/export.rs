@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use ah_config::Error;
 use ah_conversation::{Message, json};
-use ah_protocol::{RowHead, TranscriptFile};
+use ah_transcript::{RowHead, TranscriptFile};
 
 use ah_engine::identity::{STANDS_IN_FOR, SystemIds};
 

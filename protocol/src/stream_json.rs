@@ -26,7 +26,6 @@ mod introduction;
 mod link;
 mod local;
 mod lock;
-pub(crate) mod message;
 mod output;
 mod permission_tool;
 mod pipes;

@@ -10,9 +10,9 @@ use ah_agent::hooks::{
 use ah_agent::{Audience, Ready, SessionUpdate, Watcher};
 use ah_conversation::{Environment, Store as _};
 use ah_process::Sandbox;
-use ah_protocol::{RowHead, Transcribed};
 use ah_store::SessionStore;
 use ah_tools::Shell;
+use ah_transcript::{RowHead, Transcribed};
 
 use ah_config::{Config, Error, Origin, Plugin};
 

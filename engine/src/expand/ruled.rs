@@ -12,7 +12,7 @@ use ah_tools::{Bash, Read, Shell, Workspace};
 use serde_json::{Value, json};
 
 use ah_config::Config;
-use ah_protocol::Ids as _;
+use ah_transcript::Ids as _;
 
 use crate::assemble::safety;
 use crate::confinement::SandboxProbe;

@@ -64,7 +64,7 @@ fn folders(config: &Config, cwd: &Path) -> Vec<(Program, PathBuf)> {
     };
     let mut folders = Vec::new();
     if let Some(home) = &config.foreign_home {
-        let transcript = ah_protocol::transcript_path(home, cwd, "");
+        let transcript = ah_transcript::transcript_path(home, cwd, "");
         folders.extend(
             transcript
                 .parent()

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use super::sink::Sink;
-use crate::Ids;
+use ah_transcript::Ids;
 
 /// Connection to the host.
 pub(crate) struct Link {

@@ -7,8 +7,8 @@ use ah_conversation::{
 use serde_json::{Map, Value, json};
 
 use super::api_error::ApiError;
-use super::message::{five_minutes, tokens};
 use super::totals::Totals;
+use ah_transcript::parts::{five_minutes, tokens};
 
 /// Values that the text of a result needs besides the outcome.
 #[derive(Debug, Clone)]

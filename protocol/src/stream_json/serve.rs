@@ -15,7 +15,8 @@ use super::sink::Sink;
 use super::speaker::Speaker;
 use super::wire::Prompt;
 use super::worker::{Served, Worker};
-use crate::{Engine, Ids};
+use crate::Engine;
+use ah_transcript::Ids;
 
 /// Input from the host.
 pub enum Source {

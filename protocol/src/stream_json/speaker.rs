@@ -22,11 +22,11 @@ use hook::said;
 
 use super::Wanted;
 use super::link::Link;
-use super::message::{content, details, head, of_block, piece, timestamp, tool_result};
 use super::wire::Prompt;
-use crate::transcript::sidechain::Sidechains;
-use crate::transcript::unwritten;
-use crate::{TranscriptFile, names};
+use ah_transcript::Sidechains;
+use ah_transcript::TranscriptFile;
+use ah_transcript::parts::{content, details, head, of_block, piece, timestamp, tool_result};
+use ah_transcript::unwritten;
 
 /// Sends messages to the host, and asks it for permissions.
 pub(crate) struct Speaker {
@@ -259,7 +259,7 @@ impl Speaker {
                 ContentBlock::Other { .. } => {}
                 _ => answer.told += 1,
             }
-            let uuid = names::of_block(&answer.uuid, index);
+            let uuid = ah_transcript::of_block(&answer.uuid, index);
             let Arriving {
                 id, model, usage, ..
             } = answer;
@@ -329,7 +329,7 @@ impl Speaker {
             }
             let Arriving { uuid, calls, .. } = &state.answer;
             let index = calls.get(&result.tool_use_id);
-            index.map(|index| names::of_result(uuid, *index))
+            index.map(|index| ah_transcript::of_result(uuid, *index))
         };
         self.say(json!({
             "type": "user",

@@ -31,9 +31,8 @@ use super::speaker::lifecycle::PromptState;
 use super::speaker::{SessionFiles, Speaker};
 use super::totals::Totals;
 use super::wire::Prompt;
-use crate::transcript::sidechain::Sidechains;
-use crate::transcript::{RowHead, unwritten};
-use crate::{Engaged, Engine, ExpandedPrompt, Setting, TranscriptFile};
+use crate::{Engaged, Engine, ExpandedPrompt, Setting};
+use ah_transcript::{RowHead, Sidechains, TranscriptFile, unwritten};
 
 /// Time limit for flushing the output on shutdown.
 const PATIENCE: Duration = Duration::from_secs(2);

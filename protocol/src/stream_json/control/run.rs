@@ -6,8 +6,8 @@ use ah_conversation::{Content, Context, Input, ServerStatus, ToolUse, ToolUseId}
 use serde_json::{Map, Value, json};
 
 use super::Handles;
-use crate::stream_json::message::result_content;
 use crate::stream_json::wire::RequestError;
+use ah_transcript::parts::result_content;
 
 /// Bytes of a task's output for a host.
 const TAIL: u64 = 8 << 10;

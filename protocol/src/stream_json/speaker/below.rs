@@ -8,7 +8,7 @@ use ah_conversation::{
 use serde_json::{Value, json};
 
 use super::{Arriving, Speaker, add};
-use crate::stream_json::message::{content, details, of_block, timestamp, tool_result};
+use ah_transcript::parts::{content, details, of_block, timestamp, tool_result};
 
 impl Speaker {
     /// Sets whether the texts of subagents are sent, not only their tool calls.

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::Speaker;
 use crate::stream_json::api_error::{ApiError, retried_kind};
-use crate::stream_json::message::of_block;
+use ah_transcript::parts::of_block;
 
 impl Speaker {
     /// Sends the message about a failed request, in the model's place.

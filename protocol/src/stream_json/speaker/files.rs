@@ -6,8 +6,8 @@ use ah_conversation::Usage;
 use serde_json::json;
 
 use super::{SessionFiles, Speaker};
-use crate::stream_json::message::of_block;
-use crate::transcript::unwritten;
+use ah_transcript::parts::of_block;
+use ah_transcript::unwritten;
 
 impl Speaker {
     /// Sets the transcripts of the open session.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 const AGENT: &str = "Agent";
 
 /// Returns a content block in the form of the Messages API.
-pub(crate) fn content(block: &ContentBlock) -> Value {
+pub fn content(block: &ContentBlock) -> Value {
     match block {
         ContentBlock::Text { text } => json!({"type": "text", "text": text}),
         ContentBlock::Thinking {
@@ -37,7 +37,7 @@ pub(crate) fn content(block: &ContentBlock) -> Value {
 }
 
 /// Returns the blocks of a result.
-pub(crate) fn result_content(blocks: &[ResultBlock]) -> Value {
+pub fn result_content(blocks: &[ResultBlock]) -> Value {
     let blocks = blocks.iter().filter_map(|block| match block {
         ResultBlock::Text { text } => Some(json!({"type": "text", "text": text})),
         ResultBlock::Image(image) => Some(picture(image)),
@@ -48,7 +48,7 @@ pub(crate) fn result_content(blocks: &[ResultBlock]) -> Value {
 }
 
 /// Returns a tool result as a block.
-pub(crate) fn tool_result(result: &ToolResult) -> Value {
+pub fn tool_result(result: &ToolResult) -> Value {
     let is_text = |block: &ResultBlock| !matches!(block, ResultBlock::Image(_));
     let is_plain = result.is_error || !(is_foreign(result) || result.tool_name == AGENT);
     let content = if is_plain && result.content.iter().all(is_text) {
@@ -70,7 +70,7 @@ fn is_foreign(result: &ToolResult) -> bool {
 }
 
 /// Returns a tool's structured result: its details, the blocks of a server's tool, or the text of a failure.
-pub(crate) fn details(result: &ToolResult) -> Value {
+pub fn details(result: &ToolResult) -> Value {
     match (&result.details, result.is_error) {
         (_, true) => json!(format!("Error: {}", result.text())),
         (Some(details), false) => details.value(),
@@ -88,7 +88,7 @@ fn picture(image: &Image) -> Value {
 }
 
 /// Returns the token usage in the form of the API.
-pub(crate) fn tokens(usage: &Usage) -> Value {
+pub fn tokens(usage: &Usage) -> Value {
     json!({
         "input_tokens": usage.input_tokens,
         "cache_creation_input_tokens": usage.cache_creation_input_tokens,
@@ -103,13 +103,13 @@ pub(crate) fn tokens(usage: &Usage) -> Value {
 }
 
 /// Returns the tokens cached for five minutes.
-pub(crate) fn five_minutes(usage: &Usage) -> u64 {
+pub fn five_minutes(usage: &Usage) -> u64 {
     let long = usage.cache_creation_1h_input_tokens;
     usage.cache_creation_input_tokens.saturating_sub(long)
 }
 
 /// Returns an answer without content.
-pub(crate) fn head(id: &str, model: &str, usage: &Usage) -> Value {
+pub fn head(id: &str, model: &str, usage: &Usage) -> Value {
     json!({
         "id": id,
         "type": "message",
@@ -123,7 +123,7 @@ pub(crate) fn head(id: &str, model: &str, usage: &Usage) -> Value {
 }
 
 /// Returns an answer with one block.
-pub(crate) fn of_block(id: &str, model: &str, usage: &Usage, block: &Value) -> Value {
+pub fn of_block(id: &str, model: &str, usage: &Usage, block: &Value) -> Value {
     let mut message = head(id, model, usage);
     message["content"] = json!([block]);
     message["context_management"] = Value::Null;
@@ -132,7 +132,7 @@ pub(crate) fn of_block(id: &str, model: &str, usage: &Usage, block: &Value) -> V
 
 /// Returns a piece of an answer in the form in which the API streams it; `None` if the API has no such event. `head`
 /// returns the answer without content.
-pub(crate) fn piece(event: &StreamEvent, head: impl FnOnce() -> Value) -> Option<Value> {
+pub fn piece(event: &StreamEvent, head: impl FnOnce() -> Value) -> Option<Value> {
     Some(match event {
         StreamEvent::Started { .. } => json!({"type": "message_start", "message": head()}),
         StreamEvent::BlockStarted { index, block } => json!({
@@ -192,7 +192,7 @@ fn growth(delta: &Delta) -> Value {
 }
 
 /// Returns a time in the form of the SDKs.
-pub(crate) fn timestamp(time: Time) -> Value {
+pub fn timestamp(time: Time) -> Value {
     let moment = jiff::Timestamp::from_millisecond(time.0);
     match moment {
         Ok(moment) => json!(format!("{moment:.3}")),

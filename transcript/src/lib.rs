@@ -5,8 +5,11 @@
 //! messages it has. So a truncated or missing file is completed when the session is opened. A session without a database
 //! is restored from its transcript (`read`).
 
+mod ids;
+mod names;
+pub mod parts;
 mod read;
-pub(crate) mod sidechain;
+mod sidechain;
 mod transcribed;
 mod tree;
 
@@ -20,10 +23,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ah_conversation::{ContentBlock, Message, MessageId, Origin, Response, Role, ToolUseId, json};
 use serde_json::{Value, json};
 
-use crate::stream_json::message::{content, details, head, timestamp};
-use crate::{Ids, names};
+use crate::parts::{content, details, head, timestamp};
 
+pub use ids::Ids;
+pub use names::{is_of, of_block, of_result};
 pub use read::{ReadTranscript, read_transcript};
+pub use sidechain::Sidechains;
 pub use transcribed::Transcribed;
 
 /// Field of a row with what the original program has no field for.
@@ -72,7 +77,7 @@ fn base36(mut number: u32) -> String {
 }
 
 /// Returns the warning for a transcript that cannot be written.
-pub(crate) fn unwritten(path: &Path, error: &io::Error) -> String {
+pub fn unwritten(path: &Path, error: &io::Error) -> String {
     format!("cannot write the transcript `{}`: {error}", path.display())
 }
 

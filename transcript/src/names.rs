@@ -9,12 +9,12 @@ const DIGITS: std::ops::Range<usize> = 24..28;
 const RESULTS: u16 = 0x8000;
 
 /// Returns the UUID of a block of the answer `uuid`; that of the first is `uuid` itself.
-pub(crate) fn of_block(uuid: &str, index: usize) -> String {
+pub fn of_block(uuid: &str, index: usize) -> String {
     varied(uuid, u16::try_from(index).unwrap_or(RESULTS - 1))
 }
 
 /// Returns the UUID of the result of the call that is a block of the answer `uuid`.
-pub(crate) fn of_result(uuid: &str, index: usize) -> String {
+pub fn of_result(uuid: &str, index: usize) -> String {
     let index = u16::try_from(index).unwrap_or(RESULTS - 1);
     varied(uuid, RESULTS | index)
 }

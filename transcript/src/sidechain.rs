@@ -14,7 +14,7 @@ use super::{RowHead, TranscriptFile};
 use crate::Ids;
 
 /// Transcripts of a session's subagents.
-pub(crate) struct Sidechains {
+pub struct Sidechains {
     folder: PathBuf,
     head: RowHead,
     files: HashMap<String, TranscriptFile>,
@@ -22,7 +22,7 @@ pub(crate) struct Sidechains {
 
 impl Sidechains {
     /// Returns those of the session whose transcript is at `path`.
-    pub(crate) fn of(path: &Path, head: RowHead) -> Self {
+    pub fn of(path: &Path, head: RowHead) -> Self {
         Self {
             folder: path.with_extension("").join("subagents"),
             head,
@@ -34,7 +34,7 @@ impl Sidechains {
     ///
     /// # Errors
     /// If a file cannot be written.
-    pub(crate) fn write(
+    pub fn write(
         &mut self,
         task: &Task,
         message: &Message,
