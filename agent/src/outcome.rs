@@ -7,6 +7,7 @@ use serde_json::Value;
 
 /// Outcome of a run.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct RunOutcome {
     /// Reason why it ended.
     pub reason: ExitReason,
@@ -56,6 +57,7 @@ impl RunOutcome {
 
 /// Failure of a run.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum RunFailure {
     /// The conversation could not be stored.
     #[error(transparent)]

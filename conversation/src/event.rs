@@ -21,6 +21,7 @@ pub struct Event {
     missing_docs,
     reason = "the fields say what they are, and repeat the vocabulary of the other modules"
 )]
+#[non_exhaustive]
 pub enum EventKind {
     /// A run begins.
     AgentStart {

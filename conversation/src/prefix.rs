@@ -36,6 +36,7 @@ pub struct Prefix {
 /// last four are a server's own: it has left out earlier thinking although the request sent it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum PrefixBreak {
     /// A summary replaced older messages.
     Summary,

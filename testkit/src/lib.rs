@@ -18,4 +18,4 @@ pub mod wait;
 pub mod world;
 
 /// Real providers and stores, for tests of crates below those that use both.
-pub use {ah_provider as provider, ah_store as store};
+pub use {ah_ids as ids, ah_provider as provider, ah_store as store};

@@ -81,10 +81,7 @@ pub fn event(kind: &EventKind) -> String {
         } => format!("{from_model} {to_model}"),
         EventKind::BudgetExceeded { max_tokens, .. } => max_tokens.to_string(),
         EventKind::PrefixBroken { reason, .. } => reason.as_str().to_owned(),
-        EventKind::ApiCallStart { .. }
-        | EventKind::ApiCallEnd { .. }
-        | EventKind::CompactionComplete { .. }
-        | EventKind::PayloadWarn { .. } => String::new(),
+        _ => String::new(),
     };
     format!("{} {said}", kind.name()).trim_end().to_owned()
 }

@@ -88,7 +88,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     (
         "ah-testkit",
-        &["ah-conversation", "ah-provider", "ah-store"],
+        &["ah-conversation", "ah-ids", "ah-provider", "ah-store"],
     ),
     ("xtask", &[]),
     (

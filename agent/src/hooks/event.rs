@@ -5,6 +5,7 @@ use std::str::FromStr;
 /// Events at which hooks are called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the names are those of the protocol")]
+#[non_exhaustive]
 pub enum HookEvent {
     SessionStart,
     UserPromptSubmit,

@@ -350,29 +350,25 @@ mod tests {
             output_tokens: 50,
             ..Usage::default()
         };
-        RunOutcome {
-            reason,
-            failure,
-            answer: "Done.".to_owned(),
-            turns: 2,
+        let mut outcome = RunOutcome::new(reason);
+        outcome.failure = failure;
+        outcome.answer = "Done.".to_owned();
+        outcome.turns = 2;
+        outcome.usage = usage;
+        outcome.models = vec![ModelUsage {
+            provider: "anthropic".into(),
+            model: "claude-x".into(),
             usage,
-            models: vec![ModelUsage {
-                provider: "anthropic".into(),
-                model: "claude-x".into(),
-                usage,
-                cost: Some(Cost(3_750_000_000)),
-            }],
-            api_ms: 30,
-            duration_ms: 40,
-            structured: None,
-            denials: vec![ToolUse {
-                id: "toolu_1".into(),
-                name: "Bash".into(),
-                input: json!({"command": "rm x"}).into(),
-            }],
-            deferred: None,
-            stop_prevented: false,
-        }
+            cost: Some(Cost(3_750_000_000)),
+        }];
+        outcome.api_ms = 30;
+        outcome.duration_ms = 40;
+        outcome.denials = vec![ToolUse {
+            id: "toolu_1".into(),
+            name: "Bash".into(),
+            input: json!({"command": "rm x"}).into(),
+        }];
+        outcome
     }
 
     #[test]

@@ -12,9 +12,10 @@ use ah_conversation::{
 };
 use ah_desk::Refusal;
 use ah_protocol::stream_json::{Program, Served, Wanted, serve_program};
-use ah_protocol::{Engaged, Engine, ExpandedPrompt, Ids, Introduction, Message, Setting};
+use ah_protocol::{Engaged, Engine, ExpandedPrompt, Introduction, Message, Setting};
 use ah_testkit::script::{Scripted, says};
 use ah_testkit::world::World;
+use ah_transcript::Ids;
 use async_trait::async_trait;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;

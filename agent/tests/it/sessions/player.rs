@@ -17,6 +17,7 @@ use ah_conversation::{
     Role, Rulebook, Sampling, ServerPrompt, ServerStatus, Servers, ServersChange, StreamEvent,
     Thinking, Tool, ToolSpec, ToolUse, Truncation,
 };
+use ah_testkit::ids::SystemClock;
 use ah_testkit::provider;
 use ah_testkit::provider::auth::KeySource;
 use ah_testkit::provider::caching::CacheTtl;
@@ -26,7 +27,7 @@ use ah_testkit::provider::named_server::NamedServer;
 use ah_testkit::provider::retry::Policy;
 use ah_testkit::script::{says, scenario};
 use ah_testkit::server::{Pick, Server};
-use ah_testkit::store::{Paths, SessionStore, Sessions, SystemClock};
+use ah_testkit::store::{Paths, SessionStore, Sessions};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;

@@ -29,10 +29,9 @@ impl Worker {
             None => None,
             Some(Ok(own)) => Some(own),
             Some(Err(error)) => {
-                return Ok(RunOutcome {
-                    failure: Some(RunFailure::Provider(error)),
-                    ..RunOutcome::new(ExitReason::Error)
-                });
+                let mut failed = RunOutcome::new(ExitReason::Error);
+                failed.failure = Some(RunFailure::Provider(error));
+                return Ok(failed);
             }
         };
         let session = &mut engaged.session;

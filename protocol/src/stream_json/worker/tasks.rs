@@ -34,17 +34,14 @@ impl Worker {
         }
         // A program that has asked for it waits for a result.
         let nothing = || RunOutcome::new(ExitReason::EndTurn);
-        if let Some(outcome) = outcome.or_else(|| self.resumes.then(nothing)) {
+        if let Some(mut outcome) = outcome.or_else(|| self.resumes.then(nothing)) {
             // What the model was asked before has been counted.
             let messages = engaged.session.transcript().messages();
             let new = messages.get(before..).unwrap_or_default();
             let counted = new.iter().map(|message| &**message);
             let models = Totals::of(counted, self.shared.link.ids.now()).shares;
-            let outcome = RunOutcome {
-                usage: ModelUsage::total(&models),
-                models,
-                ..outcome
-            };
+            outcome.usage = ModelUsage::total(&models);
+            outcome.models = models;
             self.ended_after(engaged, outcome, None, new);
         }
         let is_idle = self.shared.queue.waiting() == 0;
