@@ -28,6 +28,7 @@ mod faults;
 mod first_request;
 mod first_ten_minutes;
 mod fleet;
+mod forged;
 mod glyphs;
 mod hooks;
 mod hostile_git;

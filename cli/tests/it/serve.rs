@@ -1,7 +1,7 @@
 //! `ah serve`: sessions over HTTP, with a real client on the loopback interface.
 
 mod browse;
-mod client;
+pub mod client;
 mod socket;
 mod tls;
 
