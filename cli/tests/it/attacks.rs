@@ -28,7 +28,7 @@ use self::trial::{Outcome, confined, ruled};
 pub const TIERS: [&str; 3] = ["full", "namespaces", "landlock"];
 
 /// The classes of the tables in a folder beside this file, in the order of the files' names.
-fn tables(folder: &str) -> Vec<Section> {
+pub fn tables(folder: &str) -> Vec<Section> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/it/attacks")
         .join(folder);

@@ -58,6 +58,7 @@ mod questions;
 mod random;
 mod repl;
 mod repositories;
+mod roles;
 mod run;
 mod sandbox;
 mod screens;

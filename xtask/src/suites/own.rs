@@ -14,7 +14,14 @@ const READ: [(&str, &[&str]); 5] = [
     // Manifests, because a test asks cargo for the tree of dependencies.
     (
         "cli",
-        &["docs", "contrib", "interop", "Cargo.lock", "*Cargo.toml"],
+        &[
+            "docs",
+            "contrib",
+            "interop",
+            "SECURITY.md",
+            "Cargo.lock",
+            "*Cargo.toml",
+        ],
     ),
     ("config", &["docs"]),
     ("provider", &["docs"]),
