@@ -158,8 +158,8 @@ const OUTBUILDINGS: &[(&str, &[&str])] = &[
 ];
 
 /// Doors: each speaks with one kind of client and uses the desk, never the engine or another door. What opens sessions
-/// knows none of them; the command line hands them the desk. Hosts have no place here: the engine has a run driven by
-/// `ah-protocol`, whose transcripts it writes.
+/// knows none of them; the command line hands them the desk. The protocol of hosts is not among them: the engine has its
+/// own runs driven by it.
 const DOORS: [&str; 2] = ["ah-acp", "ah-serve"];
 
 /// Upper crates, each of which may use all that stand in front of it and all of [`ARROWS`] but those in [`APART`].

@@ -15,7 +15,8 @@ use crate::tidy;
 /// Crates of fakes and checks, which hold no port of the product.
 const OUTSIDE: [&str; 3] = ["xtask", "testkit", "fuzz"];
 
-/// Number of default methods of each port that still has some.
+/// Number of default methods of each port that still has some. Programs of others implement these three, and a small one
+/// has nothing to say in most of them.
 const KNOWN: [(&str, usize); 3] = [("Provider", 4), ("Store", 6), ("Tool", 6)];
 
 /// Returns every port that has other default methods than are known.
