@@ -16,8 +16,9 @@ use crate::workspace::{COMMAND_LINE, built, root};
 
 const PINS: [&str; 3] = ["package.json", "package-lock.json", "requirements.txt"];
 const PAGE: &str = "docs/agent-sdk.md";
-const FILES: [&str; 6] = [
+const FILES: [&str; 7] = [
     "adapter.mjs",
+    "guard.mjs",
     "langchain.mjs",
     "provider.mjs",
     "proxy.mjs",
