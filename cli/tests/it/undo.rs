@@ -260,6 +260,8 @@ fn a_host_rewinds_to_a_prompt() {
     let mut host = Host::new(&world, &server, &arguments);
     host.prompt("first");
     let replay = host.until(|line| line["isReplay"] == true);
+    // Programs look for their prompt as they sent it, to learn its name.
+    assert_eq!(replay["message"]["content"], "first");
     host.result();
     host.say(&json!({
         "type": "user",
