@@ -7,8 +7,8 @@ use ah_agent::Pictures;
 use ah_config::{Error, parse_rules};
 use ah_conversation::{Permissions, Provider, Store, Tool};
 
-use crate::agent::StoreChoice;
 use crate::options::Options;
+use crate::store::StoreChoice;
 
 /// What an agent works with.
 pub(crate) struct Equipment {

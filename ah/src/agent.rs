@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use crate::equipment::{self, Equipment};
 use crate::host::{ClosureHook, PermissionCallback};
 use crate::options::{Options, SystemPrompt};
+use crate::store::StoreChoice;
 
 /// Callback for events.
 type OnEvent = Arc<dyn Fn(&Event) + Send + Sync>;
@@ -141,11 +142,6 @@ pub struct AgentBuilder {
     options: Options,
     store: Option<StoreChoice>,
     on_event: Option<OnEvent>,
-}
-
-pub(crate) enum StoreChoice {
-    File(PathBuf),
-    Own(Arc<dyn Store>),
 }
 
 impl AgentBuilder {

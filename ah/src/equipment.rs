@@ -13,8 +13,8 @@ use ah_engine::{busy, model};
 use ah_store::{OpenError, Paths, SessionStore};
 use ah_tools::{Profile, Shell, ToolDeps, Workspace};
 
-use crate::agent::StoreChoice;
 use crate::options::Options;
+use crate::store::StoreChoice;
 
 /// What an agent works with.
 pub(crate) struct Equipment {

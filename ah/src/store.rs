@@ -2,7 +2,16 @@
 //!
 //! It is the port of the engine itself, and changes with it: of all that this library has, it is the likeliest to change.
 
+use std::path::PathBuf;
+use std::sync::Arc;
+
 pub use ah_conversation::{
     Branch, CallFinish, CallStart, CallState, ContentBlock, Mail, MailKind, Message, MessageId,
     OutputPage, Record, Store, StoreError, ToolResult, ToolUse, ToolUseId, Transcript,
 };
+
+/// Where an agent keeps its conversation.
+pub(crate) enum StoreChoice {
+    File(PathBuf),
+    Own(Arc<dyn Store>),
+}
