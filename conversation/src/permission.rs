@@ -81,6 +81,23 @@ pub struct Inquiry {
     pub interaction: Option<Interaction>,
 }
 
+impl Inquiry {
+    /// Returns the rules that would allow the call, which can be kept.
+    pub fn rules(&self) -> Vec<&PermissionUpdate> {
+        let is_rule =
+            |update: &&PermissionUpdate| matches!(update, PermissionUpdate::AddRules { .. });
+        self.suggestions.iter().filter(is_rule).collect()
+    }
+
+    /// Returns what would allow the call for the session.
+    pub fn for_session(&self) -> Vec<&PermissionUpdate> {
+        match self.rules() {
+            rules if rules.is_empty() => self.suggestions.iter().collect(),
+            rules => rules,
+        }
+    }
+}
+
 impl Permissions {
     /// Decides about a call that touches `accesses`. Deny rules come first, then ask rules; a call that might match
     /// such a rule is never allowed without asking.

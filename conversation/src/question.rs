@@ -16,6 +16,52 @@ pub struct Question {
     pub is_permission: bool,
 }
 
+/// Answer of a person to a question about a permission.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Yes, once.
+    Once,
+    /// Yes, and what is like it for the rest of the session.
+    Session,
+    /// Yes, and what is like it in this project.
+    Project,
+    /// Yes, and what is like it in all projects.
+    Everywhere,
+    /// No. A reason may follow the label.
+    No,
+}
+
+impl Verdict {
+    /// All of them, in the order in which they are offered.
+    pub const ALL: [Self; 5] = [
+        Self::Once,
+        Self::Session,
+        Self::Project,
+        Self::Everywhere,
+        Self::No,
+    ];
+
+    /// Returns the label of its option.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Once => "Allow",
+            Self::Session => "Allow for this session",
+            Self::Project => "Always allow in this project",
+            Self::Everywhere => "Always allow in all projects",
+            Self::No => "Deny",
+        }
+    }
+
+    /// Returns the verdict of an answer, and the reason for it, which may be empty.
+    pub fn of(answer: &str) -> Option<(Self, &str)> {
+        if let Some(verdict) = Self::ALL.into_iter().find(|it| it.label() == answer) {
+            return Some((verdict, ""));
+        }
+        let reason = answer.strip_prefix(Self::No.label())?.strip_prefix(':')?;
+        Some((Self::No, reason.trim()))
+    }
+}
+
 impl Question {
     /// Returns it as it is stored.
     pub fn body(&self) -> String {
@@ -43,6 +89,10 @@ impl Question {
             let typed = typed.trim();
             match labels.find(|label| label.to_lowercase() == typed.to_lowercase()) {
                 Some(label) => Ok(label.clone()),
+                None if self.is_permission && denies(choice, typed) => {
+                    let reason = typed[Verdict::No.label().len()..].trim_start_matches([':', ' ']);
+                    Ok(format!("{}: {reason}", Verdict::No.label()))
+                }
                 None if self.is_permission => {
                     let labels = choice.options.iter().map(|option| &*option.label);
                     let labels: Vec<_> = labels.collect();
@@ -55,6 +105,15 @@ impl Question {
         };
         self.choices.iter().zip(typed).map(answer).collect()
     }
+}
+
+/// Whether an answer is a refusal with a reason.
+fn denies(choice: &Choice, typed: &str) -> bool {
+    let label = Verdict::No.label();
+    let is_offered = choice.options.iter().any(|option| option.label == label);
+    let head = typed.get(..label.len()).unwrap_or_default();
+    let rest = typed.get(label.len()..).unwrap_or_default();
+    is_offered && head.eq_ignore_ascii_case(label) && rest.starts_with([':', ' '])
 }
 
 #[cfg(test)]
@@ -81,12 +140,28 @@ mod tests {
     }
 
     #[test]
+    fn a_verdict_is_its_label_and_a_refusal_may_have_a_reason() {
+        for verdict in Verdict::ALL {
+            assert_eq!(Verdict::of(verdict.label()), Some((verdict, "")));
+        }
+        assert_eq!(
+            Verdict::of("Deny: use main"),
+            Some((Verdict::No, "use main"))
+        );
+        assert_eq!(Verdict::of("Allow: use main"), None);
+        assert_eq!(Verdict::of("Denying"), None);
+    }
+
+    #[test]
     fn a_permission_takes_its_options_only() {
         let none = "it needs 1 answers, and there are 0";
         let two = "it needs 1 answers, and there are 2";
         for (is_permission, choices, typed, expected) in [
             (true, 1, "allow", Ok("Allow")),
             (true, 1, " DENY ", Ok("Deny")),
+            (true, 1, "deny use main", Ok("Deny: use main")),
+            (true, 1, "Deny: use main", Ok("Deny: use main")),
+            (true, 1, "denying", Err("the answer is one of: allow, deny")),
             (true, 1, "all", Err("the answer is one of: allow, deny")),
             (true, 1, "", Err(none)),
             (true, 1, "deny|allow", Err(two)),

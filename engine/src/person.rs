@@ -7,15 +7,17 @@ use std::collections::BTreeMap;
 use ah_conversation::{
     Choice, ChoiceOption, Destination, Elicitation, ElicitationAnswer, Host, HostPermission, Input,
     Interaction, Nobody, PermissionAnswer, PermissionMode, PermissionRequest, PermissionUpdate,
-    Question, ToolUse, neutralise,
+    Question, ToolUse, Verdict, neutralise,
 };
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 
-const ALLOW: &str = "Allow";
-const DENY: &str = "Deny";
 /// Longest input of a call in a question, in characters.
 const SHOWN_INPUT: usize = 2_000;
+/// Longest list of rules with an answer, in characters.
+const SHOWN_RULES: usize = 300;
+/// Answers to a question that is about one thing only.
+const YES_OR_NO: [Verdict; 2] = [Verdict::Once, Verdict::No];
 
 /// Asks somebody.
 #[async_trait]
@@ -36,10 +38,6 @@ pub struct Elsewhere<A> {
 impl<A: Ask> Host for Elsewhere<A> {
     async fn permission(&self, request: &PermissionRequest) -> PermissionAnswer {
         let call = &request.call;
-        let allowed = |updates: Vec<PermissionUpdate>| PermissionAnswer::Allow {
-            input: None,
-            updates,
-        };
         match &request.inquiry.interaction {
             Some(Interaction::Choices(choices)) => {
                 let question = Question {
@@ -67,14 +65,12 @@ impl<A: Ask> Host for Elsewhere<A> {
                     "The agent asks to carry out its plan:\n{}",
                     cut(plan, SHOWN_INPUT)
                 );
-                match self.allow(about).await {
-                    Some(true) => allowed(vec![PermissionUpdate::SetMode {
-                        mode: PermissionMode::Default,
-                        destination: Destination::Session,
-                    }]),
-                    Some(false) => denied(),
-                    None => unanswered(call),
-                }
+                let mode = PermissionUpdate::SetMode {
+                    mode: PermissionMode::Default,
+                    destination: Destination::Session,
+                };
+                let answer = self.verdict(about, &YES_OR_NO.map(plain)).await;
+                decided(call, answer, |_| vec![mode])
             }
             other => {
                 let about = match other {
@@ -85,20 +81,30 @@ impl<A: Ask> Host for Elsewhere<A> {
                         cut(&(self.described)(request), SHOWN_INPUT)
                     ),
                 };
-                match self.allow(about).await {
-                    Some(true) => allowed(Vec::new()),
-                    Some(false) => denied(),
-                    None => unanswered(call),
-                }
+                let answer = self.verdict(about, &offered(request)).await;
+                let lasting = |updates: Vec<&PermissionUpdate>, destination| {
+                    let updates = updates.into_iter().cloned();
+                    updates.map(|it| it.lasting(destination)).collect()
+                };
+                let inquiry = &request.inquiry;
+                decided(call, answer, |verdict| match verdict {
+                    Verdict::Once | Verdict::No => Vec::new(),
+                    Verdict::Session => lasting(inquiry.for_session(), Destination::Session),
+                    Verdict::Project => lasting(inquiry.rules(), Destination::LocalSettings),
+                    Verdict::Everywhere => lasting(inquiry.rules(), Destination::UserSettings),
+                })
             }
         }
     }
 
     async fn new_host(&self, host: &str) -> HostPermission {
         let about = format!("The agent wants to connect to {}.", neutralise(host));
-        match self.allow(about).await {
-            Some(true) => HostPermission::Session,
-            Some(false) | None => HostPermission::No,
+        match self.verdict(about, &Verdict::ALL.map(plain)).await {
+            Some((Verdict::Once, _)) => HostPermission::Once,
+            Some((Verdict::Session, _)) => HostPermission::Session,
+            Some((Verdict::Project, _)) => HostPermission::Project,
+            Some((Verdict::Everywhere, _)) => HostPermission::Always,
+            Some((Verdict::No, _)) | None => HostPermission::No,
         }
     }
 
@@ -110,16 +116,20 @@ impl<A: Ask> Host for Elsewhere<A> {
 }
 
 impl<A: Ask> Elsewhere<A> {
-    /// Asks whether something is allowed.
-    async fn allow(&self, about: String) -> Option<bool> {
-        let option = |label: &str| ChoiceOption {
-            label: label.to_owned(),
-            description: String::new(),
+    /// Asks whether something is allowed; returns the verdict, and the reason for it.
+    async fn verdict(
+        &self,
+        about: String,
+        offered: &[(Verdict, String)],
+    ) -> Option<(Verdict, String)> {
+        let option = |(verdict, description): &(Verdict, String)| ChoiceOption {
+            label: verdict.label().to_owned(),
+            description: description.clone(),
         };
         let choice = Choice {
             question: "Allow it?".to_owned(),
             header: "Permission".to_owned(),
-            options: vec![option(ALLOW), option(DENY)],
+            options: offered.iter().map(option).collect(),
             is_multiple: false,
         };
         let question = Question {
@@ -128,7 +138,56 @@ impl<A: Ask> Elsewhere<A> {
             is_permission: true,
         };
         let answers = self.ask.ask(question).await?;
-        Some(answers.into_values().all(|answer| answer == ALLOW))
+        // What is none of the answers is no permission.
+        let answer = answers.into_values().next().unwrap_or_default();
+        let (verdict, reason) = Verdict::of(&answer).unwrap_or((Verdict::No, ""));
+        let is_offered = offered.iter().any(|(offered, _)| *offered == verdict);
+        match is_offered {
+            true => Some((verdict, reason.to_owned())),
+            false => Some((Verdict::No, String::new())),
+        }
+    }
+}
+
+/// Without a description.
+fn plain(verdict: Verdict) -> (Verdict, String) {
+    (verdict, String::new())
+}
+
+/// Returns the answers to the question about a call, with what each would allow besides it.
+fn offered(request: &PermissionRequest) -> Vec<(Verdict, String)> {
+    let allows = |updates: &[&PermissionUpdate]| {
+        let texts: Vec<_> = updates.iter().flat_map(|update| update.allows()).collect();
+        cut(&texts.join(", "), SHOWN_RULES)
+    };
+    let session = allows(&request.inquiry.for_session());
+    let rules = allows(&request.inquiry.rules());
+    let mut offered = vec![plain(Verdict::Once)];
+    // A question without rules of its own, as the one whether to plan, has none to keep.
+    if !session.is_empty() {
+        offered.push((Verdict::Session, session));
+    }
+    if !rules.is_empty() {
+        offered.push((Verdict::Project, rules.clone()));
+        offered.push((Verdict::Everywhere, rules));
+    }
+    offered.push(plain(Verdict::No));
+    offered
+}
+
+/// Returns the answer to the question about a call.
+fn decided(
+    call: &ToolUse,
+    answer: Option<(Verdict, String)>,
+    updates: impl FnOnce(Verdict) -> Vec<PermissionUpdate>,
+) -> PermissionAnswer {
+    match answer {
+        None => unanswered(call),
+        Some((Verdict::No, reason)) => denied(&reason),
+        Some((verdict, _)) => PermissionAnswer::Allow {
+            input: None,
+            updates: updates(verdict),
+        },
     }
 }
 
@@ -141,11 +200,15 @@ pub fn cut(text: &str, most: usize) -> String {
     }
 }
 
-/// The answer of a person who says no.
-fn denied() -> PermissionAnswer {
-    refused(
-        "The user does not want this call to happen. Continue without it, or say what you need.",
-    )
+/// The answer of a person who says no, and why.
+fn denied(reason: &str) -> PermissionAnswer {
+    refused(&match reason {
+        "" => {
+            "The user does not want this call to happen. Continue without it, or say what you need."
+                .to_owned()
+        }
+        reason => format!("The user does not want this call to happen: {reason}"),
+    })
 }
 
 /// The answer of a person who says nothing.

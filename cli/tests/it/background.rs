@@ -320,3 +320,38 @@ fn what_prevents_a_run_is_said_before_the_command_ends() {
     }
     end(&world);
 }
+
+/// What can be answered where a run is in front can be answered from another terminal: rules, and a reason.
+#[test]
+fn a_question_elsewhere_has_every_answer() {
+    let world = World::new();
+    let push = |number: u8| uses("bash", json!({"command": format!("make it-{number}")}));
+    let server = Server::new([push(1), push(1), push(1), says("Made.")]);
+    let session = begun(&world, &server, &["--no-sandbox", "-n"]);
+    let mut seat = Seat::of_size(world.as_typed(["attach", &session]), 100, 40);
+    seat.sees("The agent wants to use bash:");
+    for answer in [
+        "yes, for this session: bash(make it-1)",
+        "yes, always in this project",
+        "yes, always in ALL projects",
+        "the reason is sent to the model",
+    ] {
+        seat.sees(answer);
+    }
+    seat.says("n try it again");
+    seat.wait_until("the reason is told", |_, _| server.requests().len() == 2);
+    seat.sees("The agent wants to use bash:");
+    // The third call is like it, and needs no answer.
+    seat.says("s");
+    seat.sees("Made.");
+    let requests = server.requests();
+    assert!(
+        requests[1]
+            .body
+            .to_string()
+            .contains("this call to happen: try it again")
+    );
+    seat.types("\x04");
+    assert_eq!(seat.leaves(), 0);
+    end(&world);
+}

@@ -125,6 +125,25 @@ impl PermissionUpdate {
         }
     }
 
+    /// Returns what it allows, rules as they are written in the settings; empty if it allows nothing.
+    pub fn allows(&self) -> Vec<String> {
+        match self {
+            Self::AddRules { rules, .. } => rules.iter().map(RuleValue::to_string).collect(),
+            Self::SetMode {
+                mode: PermissionMode::AcceptEdits,
+                ..
+            } => vec!["accept edits".to_owned()],
+            Self::SetMode { mode, .. } => vec![format!("mode {}", mode.as_str())],
+            Self::AddDirectories { directories, .. } => directories
+                .iter()
+                .map(|folder| format!("files in {}", folder.display()))
+                .collect(),
+            Self::ReplaceRules { .. }
+            | Self::RemoveRules { .. }
+            | Self::RemoveDirectories { .. } => Vec::new(),
+        }
+    }
+
     /// Returns the same change with another lifetime.
     #[must_use]
     pub fn lasting(mut self, wanted: Destination) -> Self {

@@ -12,7 +12,8 @@ use ah_config::Keeping;
 use std::io;
 
 use ah_conversation::{
-    Destination, HostPermission, Interaction, PermissionAnswer, PermissionRequest, PermissionUpdate,
+    Choice, Destination, HostPermission, Interaction, PermissionAnswer, PermissionRequest,
+    PermissionUpdate, Verdict,
 };
 
 pub use self::choice::sheet as choice_sheet;
@@ -56,9 +57,9 @@ fn permission(
     let chosen = chosen.first().map(|at| sheet.answers[*at].key.as_str());
     let updates = match chosen {
         Some("y") => Vec::new(),
-        Some("s") => lasting(&for_session(question), Destination::Session),
-        Some("a") => lasting(&rules(question), Destination::LocalSettings),
-        Some("g") => lasting(&rules(question), Destination::UserSettings),
+        Some("s") => lasting(&question.inquiry.for_session(), Destination::Session),
+        Some("a") => lasting(&question.inquiry.rules(), Destination::LocalSettings),
+        Some("g") => lasting(&question.inquiry.rules(), Destination::UserSettings),
         _ => return Ok(refused(&rest)),
     };
     let input = None;
@@ -67,8 +68,8 @@ fn permission(
 
 /// Returns the question about a call. Rules that allow it can be kept with `keeping`.
 pub fn sheet(question: &PermissionRequest, key: Option<&str>, keeping: Option<&Keeping>) -> Sheet {
-    let keeping = keeping.filter(|_| !rules(question).is_empty());
-    call::sheet(question, key, &for_session(question), keeping)
+    let keeping = keeping.filter(|_| !question.inquiry.rules().is_empty());
+    call::sheet(question, key, &question.inquiry.for_session(), keeping)
 }
 
 /// Returns what a call would do, and why it is asked about, as plain text.
@@ -78,22 +79,6 @@ pub fn described(question: &PermissionRequest) -> String {
     let rows = [sheet.body_rows(WIDE), sheet.note_rows(WIDE)].concat();
     let rows = rows.iter().map(|row| row.text().trim_end().to_owned());
     rows.collect::<Vec<_>>().join("\n")
-}
-
-/// Returns the rules that would allow the call.
-fn rules(question: &PermissionRequest) -> Vec<&PermissionUpdate> {
-    let suggestions = question.inquiry.suggestions.iter();
-    suggestions
-        .filter(|update| matches!(update, PermissionUpdate::AddRules { .. }))
-        .collect()
-}
-
-/// Returns what would allow the call for the session.
-fn for_session(question: &PermissionRequest) -> Vec<&PermissionUpdate> {
-    match rules(question) {
-        rules if rules.is_empty() => question.inquiry.suggestions.iter().collect(),
-        rules => rules,
-    }
 }
 
 /// Asks a yes-or-no question; without an answer it is no.
@@ -151,6 +136,33 @@ pub fn host_sheet(host: &str) -> Sheet {
             Answer::of("n", "no", "no"),
         ],
         prompt: "Allow? ".to_owned(),
+        ..Sheet::default()
+    }
+}
+
+/// Returns the question about a permission that another process asks: its answers are those of a question here.
+pub fn verdict_sheet(about: &str, choice: &Choice) -> Sheet {
+    let (head, body) = about.split_once('\n').unwrap_or((about, ""));
+    let offered = choice.options.iter().filter_map(|option| {
+        let (verdict, _) = Verdict::of(&option.label)?;
+        let (key, word, label) = match verdict {
+            Verdict::Once => ("y", "yes", "yes, once"),
+            Verdict::Session => ("s", "session", "yes, for this session"),
+            Verdict::Project => ("a", "always", "yes, always in this project"),
+            Verdict::Everywhere => ("g", "global", "yes, always in ALL projects"),
+            Verdict::No => ("n", "no", "no; the reason is sent to the model"),
+        };
+        Some(Answer {
+            detail: option.description.clone(),
+            takes_reason: verdict == Verdict::No,
+            ..Answer::of(key, word, label)
+        })
+    });
+    Sheet {
+        head: head.to_owned(),
+        body: Part::lines(body),
+        answers: offered.collect(),
+        prompt: format!("{} ", choice.question),
         ..Sheet::default()
     }
 }

@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use ah_config::{Config, Error};
 use ah_conversation::{
     ContentBlock, EventKind, ExitReason, Interface, LiveOutput, MailKind, Message, MessageId,
-    Model, Origin, ToolSpec, neutralise,
+    Model, Origin, ToolSpec, Verdict, neutralise,
 };
 use ah_desk::{Asked, BlockKind, Ended, Growth, State};
 use async_trait::async_trait;
@@ -27,12 +27,9 @@ use super::terminal::Terminal;
 use super::{Display, begin, intro, link, open_history, signals};
 use crate::exit;
 use crate::print::divert;
-use crate::print::question::{Form, Said, answer, choice_sheet, confirm};
+use crate::print::question::{Form, Said, answer, choice_sheet, verdict_sheet};
 use crate::print::text::View;
 use crate::print::text::replay::Replay;
-
-/// Text of an answer that permits a call, and of one that does not.
-const PERMISSION: [&str; 2] = ["Allow", "Deny"];
 
 /// A session in another process. Errors are texts for the person.
 #[async_trait]
@@ -509,21 +506,21 @@ fn requested() -> Input {
 fn ask(question: &Asked, form: &mut impl Form) -> io::Result<Option<BTreeMap<String, String>>> {
     let mut answers = BTreeMap::new();
     for choice in &question.picks {
-        let labels = choice.options.iter().map(|option| option.label.as_str());
-        let text = if labels.eq(PERMISSION) {
-            let (head, body) = question
-                .about
-                .split_once('\n')
-                .unwrap_or((&question.about, ""));
-            let is_allowed = confirm(head, body, &format!("{} ", choice.question), form)?;
-            PERMISSION[usize::from(!is_allowed)].to_owned()
-        } else {
-            match answer(&choice_sheet(choice), form)? {
-                None => return Ok(None),
-                Some(Said::Words(words)) => words,
-                Some(Said::Chosen(chosen, _)) => {
-                    let labels = chosen.iter().map(|at| choice.options[*at].label.as_str());
-                    labels.collect::<Vec<_>>().join(", ")
+        let mut labels = choice.options.iter().map(|option| option.label.as_str());
+        let is_permission = labels.all(|label| Verdict::of(label).is_some());
+        let sheet = match is_permission {
+            true => verdict_sheet(&question.about, choice),
+            false => choice_sheet(choice),
+        };
+        let text = match answer(&sheet, form)? {
+            None => return Ok(None),
+            Some(Said::Words(words)) => words,
+            Some(Said::Chosen(chosen, reason)) => {
+                let labels = chosen.iter().map(|at| choice.options[*at].label.as_str());
+                let labels = labels.collect::<Vec<_>>().join(", ");
+                match reason.is_empty() {
+                    true => labels,
+                    false => format!("{labels}: {reason}"),
                 }
             }
         };

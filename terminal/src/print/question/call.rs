@@ -1,7 +1,7 @@
 //! The question about a tool call: which tool, on what, and what it would do.
 
 use ah_config::Keeping;
-use ah_conversation::{PermissionMode, PermissionRequest, PermissionUpdate, RuleValue};
+use ah_conversation::{PermissionRequest, PermissionUpdate};
 use ah_render::{Line, Style, diff};
 use serde_json::Value;
 
@@ -85,7 +85,7 @@ fn changed(input: &Value, path: &str) -> Option<Vec<Line>> {
 fn answers(for_session: &[&PermissionUpdate], keeping: Option<&Keeping>) -> Vec<Answer> {
     let rules: Vec<String> = for_session
         .iter()
-        .flat_map(|update| texts(update))
+        .flat_map(|update| update.allows())
         .map(|text| rule(&text))
         .collect();
     let rules = rules.join(", ");
@@ -112,25 +112,4 @@ fn answers(for_session: &[&PermissionUpdate], keeping: Option<&Keeping>) -> Vec<
         ..Answer::of("n", "no", "no; the reason is sent to the model")
     });
     answers
-}
-
-/// Returns a change as text; rules are written as in the settings.
-fn texts(update: &PermissionUpdate) -> Vec<String> {
-    match update {
-        PermissionUpdate::AddRules { rules, .. } => {
-            rules.iter().map(RuleValue::to_string).collect()
-        }
-        PermissionUpdate::SetMode {
-            mode: PermissionMode::AcceptEdits,
-            ..
-        } => vec!["accept edits".to_owned()],
-        PermissionUpdate::SetMode { mode, .. } => vec![format!("mode {}", mode.as_str())],
-        PermissionUpdate::AddDirectories { directories, .. } => directories
-            .iter()
-            .map(|folder| format!("files in {}", folder.display()))
-            .collect(),
-        PermissionUpdate::ReplaceRules { .. }
-        | PermissionUpdate::RemoveRules { .. }
-        | PermissionUpdate::RemoveDirectories { .. } => Vec::new(),
-    }
 }
