@@ -4,6 +4,7 @@
 //! [`ah_conversation`].
 
 pub mod agents;
+mod aside;
 mod audience;
 mod background;
 mod changes;

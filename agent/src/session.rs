@@ -211,6 +211,16 @@ impl Session {
                 (ExitReason::Error, Some(failure))
             }
         };
+        self.close_run(reason, failure, started).await
+    }
+
+    /// Reports the end of a run, and returns its outcome.
+    pub(crate) async fn close_run(
+        &mut self,
+        reason: ExitReason,
+        failure: Option<RunFailure>,
+        started: Time,
+    ) -> Result<RunOutcome, StoreError> {
         let outcome = self.outcome(reason, failure, self.ports.clock.now().since(started));
         self.end(&outcome).await?;
         Ok(outcome)

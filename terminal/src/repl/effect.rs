@@ -92,6 +92,8 @@ pub enum Task {
     Prompt(String),
     /// Runs a prompt with pictures.
     Show(String, Vec<Image>),
+    /// Asks a side question, which does not become part of the conversation.
+    Aside(String),
     /// Runs the messages that other processes have queued.
     TakeMail,
     /// Loads a picture.

@@ -55,6 +55,8 @@ pub enum Action {
     Show,
     /// Changes to plan mode, and runs a prompt in it.
     Plan,
+    /// Asks a side question.
+    Aside,
     /// Shows the permissions, or changes a rule.
     Permissions,
     /// Adds a working directory.
@@ -145,6 +147,11 @@ pub const COMMANDS: &[Command] = &[
         "plan",
         "switch to plan mode (read-only): /plan [PROMPT]",
         Action::Plan,
+    ),
+    command(
+        "btw",
+        "ask a side question that stays out of the conversation: /btw QUESTION",
+        Action::Aside,
     ),
     command(
         "add-dir",

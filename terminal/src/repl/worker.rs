@@ -7,15 +7,14 @@ use std::time::Duration;
 
 use ah_agent::{RunOutcome, Session, SessionChange, Stop};
 use ah_conversation::{
-    Clock as _, ContentBlock, ExitReason, Image, LiveOutput, MailKind, MessageId, Provider, Rule,
-    Store as _, StoreError,
+    Clock as _, ContentBlock, ExitReason, Image, MailKind, MessageId, Provider, Rule, Store as _,
+    StoreError,
 };
 use ah_ids::SystemClock;
 use ah_store::{SessionStore, Tree};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
-use super::activity::RunningTool;
 use super::effect::{About, Task};
 use super::facts::Facts;
 use super::input::{self, Ending, Input};
@@ -24,8 +23,7 @@ use super::recall::{self, Layout};
 use super::session_factory::SessionFactory;
 use super::side_tasks::{SideTasks, run_beside};
 use super::terminal::Terminal;
-use super::{bang, choices, intro, proposals, report, rewind};
-use crate::undo::Direction;
+use super::{choices, intro, proposals, report};
 use ah_config::Error;
 use ah_config::login::Kept;
 use ah_engine::Opened;
@@ -113,6 +111,7 @@ impl SessionWorker {
                 Task::Prompt(text) => self.prompt(&text, Vec::new()).await?,
                 Task::Show(text, images) => self.prompt(&text, images).await?,
                 Task::TakeMail => self.take_mail().await?,
+                Task::Aside(question) => self.aside(&question).await?,
                 Task::Compact(wanted) => self.compact(&wanted).await?,
                 Task::Shell(command, is_shared) => self.shell(&command, is_shared).await?,
                 Task::List(
@@ -376,64 +375,6 @@ impl SessionWorker {
         }
     }
 
-    /// Runs a command of the user's outside of the sandbox. If `is_shared`, the next prompt includes its output.
-    async fn shell(&mut self, command: &str, is_shared: bool) -> Result<(), Error> {
-        let stop = self.stop.child_token();
-        let side_tasks = self.side_tasks(Some(stop.clone()));
-        let live = LiveOutput::default();
-        let running = RunningTool::new("!".into(), "!", command, &live);
-        self.tell(Input::Running(running));
-        let ran = bang::run(command, live, &self.factory.opening.config, &stop);
-        let ran = run_beside(ran, &mut self.tasks, &mut self.later, &side_tasks).await?;
-        let ending = match ran {
-            Ok(output) => {
-                self.tell(Input::Output(format!(
-                    "{}\n",
-                    ah_conversation::neutralise(&output).trim_end()
-                )));
-                if is_shared {
-                    self.shared.push(bang::report(command, &output));
-                }
-                // What was queued is not sent by whoever has stopped.
-                match stop.is_cancelled() {
-                    true => Ending::Interrupted,
-                    false => Ending::Well,
-                }
-            }
-            Err(error) => Ending::Failed(error, None),
-        };
-        self.tell(Input::Ended(ending));
-        Ok(())
-    }
-
-    async fn changes(&self) -> Result<(), Error> {
-        let SessionFactory { opening, link, .. } = &self.factory;
-        let config = &opening.config;
-        let text = rewind::changes(&self.session.files(), config, link).await?;
-        self.tell(Input::Written(text));
-        Ok(())
-    }
-
-    /// Undoes or redoes file changes. The next prompt informs the model, since it may have read the files.
-    async fn rewind(&mut self, direction: Direction) -> Result<(), Error> {
-        let stop = self.stop.child_token();
-        let side_tasks = self.side_tasks(Some(stop.clone()));
-        let files = self.session.files();
-        let SessionFactory { opening, link, .. } = &self.factory;
-        let config = &opening.config;
-        let rewind = rewind::go(&files, direction, config, link, &stop);
-        let ending = match run_beside(rewind, &mut self.tasks, &mut self.later, &side_tasks).await?
-        {
-            Ok(note) => {
-                self.shared.extend(note);
-                Ending::Well
-            }
-            Err(error) => Ending::Failed(error.message, error.hint),
-        };
-        self.tell(Input::Ended(ending));
-        Ok(())
-    }
-
     fn tell_failure(&self, done: Result<(), Error>) {
         if let Err(error) = done {
             crate::warn(&error.message);
@@ -625,6 +566,7 @@ impl SessionWorker {
     }
 }
 
+mod beside;
 mod export;
 mod past;
 mod small;

@@ -67,3 +67,33 @@ fn a_prompt_is_edited_and_the_tree_shows_where_one_is() {
     seat.types("\x04");
     assert_eq!(seat.leaves(), 0);
 }
+
+/// It is asked with all that was said, and the next prompt knows nothing of it; it is paid for all the same.
+#[test]
+fn a_side_question_stays_out_of_the_conversation() {
+    let world = World::new();
+    let server = Server::new([says("Blue."), says("It is in the sky."), says("Done.")]);
+    let mut seat = Seat::take(world.asking(&server, ["-m", "sonnet"]));
+    seat.says("which colour?");
+    seat.sees("Blue.");
+    seat.sees_no_more("interrupts");
+    seat.says("/btw where does one see it?");
+    seat.sees("It is in the sky.");
+    seat.sees_no_more("interrupts");
+    seat.says("paint it");
+    seat.sees("Done.");
+    seat.sees_no_more("interrupts");
+    let requests = server.requests();
+    let [_, aside, next] = &requests[..] else {
+        panic!("{} requests", requests.len());
+    };
+    let text = |request: &ah_testkit::server::Received| request.body.to_string();
+    assert!(text(aside).contains("Blue.") && text(aside).contains("where does one see it?"));
+    assert!(text(next).contains("Blue.") && text(next).contains("paint it"));
+    assert!(!text(next).contains("where does one") && !text(next).contains("in the sky"));
+    seat.types("\x04");
+    assert_eq!(seat.leaves(), 0);
+    let usage = world.as_typed(["usage", "--json"]).run().expect(0);
+    let usage: serde_json::Value = serde_json::from_str(&usage.stdout).unwrap();
+    assert_eq!(usage["api_calls"], 3, "{usage}");
+}

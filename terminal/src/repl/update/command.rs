@@ -63,6 +63,11 @@ pub fn perform(app: &mut App, call: &Call, now: Instant) -> Vec<Effect> {
             begin(app, call.command.name, Task::Own(arguments.collect()), now)
         }
         Action::Plan => plan(app, &rest, now),
+        Action::Aside if rest.is_empty() => {
+            app.hint = Some("/btw takes a question".to_owned());
+            Vec::new()
+        }
+        Action::Aside => prompt::run(app, &format!("/btw {rest}"), Task::Aside(rest), now),
         Action::Permissions => match rest.split_once(char::is_whitespace) {
             Some((list, rule)) => {
                 let rule = rule.trim().to_owned();
@@ -142,7 +147,7 @@ fn found(app: &mut App, value: &str, now: Instant) -> Vec<Effect> {
     };
     let wants_words = matches!(
         call.command.action,
-        Action::Export | Action::Steer | Action::Rename
+        Action::Export | Action::Steer | Action::Rename | Action::Aside
     );
     let typed = app.editor.take();
     if wants_words {

@@ -1,0 +1,90 @@
+//! What is done beside the conversation: commands of the user's, side questions, changes to files and back.
+
+use ah_config::Error;
+use ah_conversation::LiveOutput;
+
+use super::super::activity::RunningTool;
+use super::super::input::{Ending, Input};
+use super::super::session_factory::SessionFactory;
+use super::super::side_tasks::run_beside;
+use super::super::{bang, rewind};
+use super::SessionWorker;
+use crate::undo::Direction;
+
+impl SessionWorker {
+    /// Asks a side question on a branch of its own, and goes back.
+    pub(super) async fn aside(&mut self, question: &str) -> Result<(), Error> {
+        let Some(here) = self.session.transcript().last().map(|last| last.id.clone()) else {
+            crate::note("/btw asks beside a conversation, and nothing has been said yet");
+            self.tell(Input::Ended(Ending::Well));
+            return Ok(());
+        };
+        let asked = self
+            .run(async |session, stop| session.aside(question, stop).await.map(Some))
+            .await;
+        self.store.checkout(here).await?;
+        self.session.reload().await?;
+        let ending = asked?;
+        self.introduce();
+        self.tell(Input::Ended(ending));
+        Ok(())
+    }
+
+    /// Runs a command of the user's outside of the sandbox. If `is_shared`, the next prompt includes its output.
+    pub(super) async fn shell(&mut self, command: &str, is_shared: bool) -> Result<(), Error> {
+        let stop = self.stop.child_token();
+        let side_tasks = self.side_tasks(Some(stop.clone()));
+        let live = LiveOutput::default();
+        let running = RunningTool::new("!".into(), "!", command, &live);
+        self.tell(Input::Running(running));
+        let ran = bang::run(command, live, &self.factory.opening.config, &stop);
+        let ran = run_beside(ran, &mut self.tasks, &mut self.later, &side_tasks).await?;
+        let ending = match ran {
+            Ok(output) => {
+                self.tell(Input::Output(format!(
+                    "{}\n",
+                    ah_conversation::neutralise(&output).trim_end()
+                )));
+                if is_shared {
+                    self.shared.push(bang::report(command, &output));
+                }
+                // What was queued is not sent by whoever has stopped.
+                match stop.is_cancelled() {
+                    true => Ending::Interrupted,
+                    false => Ending::Well,
+                }
+            }
+            Err(error) => Ending::Failed(error, None),
+        };
+        self.tell(Input::Ended(ending));
+        Ok(())
+    }
+
+    pub(super) async fn changes(&self) -> Result<(), Error> {
+        let SessionFactory { opening, link, .. } = &self.factory;
+        let config = &opening.config;
+        let text = rewind::changes(&self.session.files(), config, link).await?;
+        self.tell(Input::Written(text));
+        Ok(())
+    }
+
+    /// Undoes or redoes file changes. The next prompt informs the model, since it may have read the files.
+    pub(super) async fn rewind(&mut self, direction: Direction) -> Result<(), Error> {
+        let stop = self.stop.child_token();
+        let side_tasks = self.side_tasks(Some(stop.clone()));
+        let files = self.session.files();
+        let SessionFactory { opening, link, .. } = &self.factory;
+        let config = &opening.config;
+        let rewind = rewind::go(&files, direction, config, link, &stop);
+        let ending = match run_beside(rewind, &mut self.tasks, &mut self.later, &side_tasks).await?
+        {
+            Ok(note) => {
+                self.shared.extend(note);
+                Ending::Well
+            }
+            Err(error) => Ending::Failed(error.message, error.hint),
+        };
+        self.tell(Input::Ended(ending));
+        Ok(())
+    }
+}
