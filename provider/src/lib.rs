@@ -312,6 +312,9 @@ pub fn meant<'a>(name: &str, options: &Options<'a>) -> Option<&'a str> {
         return None;
     }
     let is_short = |name: &&str| options.catalog.aliases().any(|(alias, _)| alias == *name);
+    if is_short(&name) {
+        return None;
+    }
     nearest(name, options.catalog).into_iter().find(is_short)
 }
 
