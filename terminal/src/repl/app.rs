@@ -68,6 +68,8 @@ pub struct App {
     pub answer: Answer,
     /// Current task of the session.
     pub work: Option<Activity>,
+    /// What has come since the last key.
+    pub unread: Option<Unread>,
     /// Tasks beside the conversation.
     pub background: BackgroundTasks,
     /// Queued messages.
@@ -101,6 +103,15 @@ pub struct App {
     pub has_prefix: bool,
 }
 
+/// What has come since the last key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unread {
+    /// An answer.
+    Answer,
+    /// A failure.
+    Failure,
+}
+
 impl App {
     /// Returns the state before the first input.
     pub fn new(keys: EditorMode, history: History, size: (usize, usize), colours: bool) -> Self {
@@ -119,6 +130,7 @@ impl App {
             status: StatusLine::default(),
             answer: Answer::default(),
             work: None,
+            unread: None,
             background: BackgroundTasks::default(),
             queued: Vec::new(),
             held: VecDeque::new(),

@@ -188,7 +188,7 @@ impl Driver {
         let _ = self.painter.clear();
         terminal::set_page(false);
         if !std::mem::take(&mut self.title).is_empty() {
-            let _ = self.painter.ring(title::RESTORE);
+            let _ = self.painter.ring(&self.settings.abilities.restored());
         }
     }
 

@@ -16,7 +16,7 @@ use ah_conversation::{EventKind, ExitReason, MailKind, TaskUpdate};
 use ah_render::Palette;
 
 use super::activity::Activity;
-use super::app::App;
+use super::app::{App, Unread};
 use super::attach::Attached;
 use super::background::BackgroundTasks;
 use super::effect::{Effect, Task};
@@ -174,12 +174,12 @@ fn spent(app: &mut App, totals: Totals) {
 
 fn opened(app: &mut App, session: Opened, now: Instant) {
     let former = app.session.as_ref().map(|former| &former.session);
-    if former.is_some_and(|former| *former != session.session) {
+    let is_another = former.is_some_and(|former| *former != session.session);
+    if is_another {
         app.background = BackgroundTasks::default();
     }
-    let is_same = former.is_some_and(|former| *former == session.session);
-    // It has got its first words here.
-    if session.title.is_some() || !is_same {
+    // It has got its first words here, perhaps before it was open.
+    if session.title.is_some() || is_another {
         app.title.clone_from(&session.title);
     }
     app.session = Some(session);
@@ -189,7 +189,8 @@ fn opened(app: &mut App, session: Opened, now: Instant) {
 
 fn question(app: &mut App, change: QuestionUpdate, now: Instant) -> Vec<Effect> {
     let is_asked = matches!(change, QuestionUpdate::Asked(_, _, None));
-    let is_late = app.questions.is_withdrawn_by(&change) && is_being_typed(app, now);
+    let is_own = app.work.as_ref().is_some_and(|work| work.is_stopping);
+    let is_late = app.questions.is_withdrawn_by(&change) && !is_own && is_being_typed(app, now);
     let page = Page {
         size: app.size,
         palette: if app.colours {
@@ -322,6 +323,11 @@ fn ended(app: &mut App, ending: Ending, now: Instant) -> Vec<Effect> {
         .and_then(|since| app.notifier.done(since, &ending, now));
     let mut effects: Vec<_> = app.answer.finish().map(Effect::Print).into_iter().collect();
     let mut then = Then::GiveBack;
+    app.unread = match &ending {
+        Ending::Well => Some(Unread::Answer),
+        Ending::Interrupted => None,
+        Ending::Failed(..) => Some(Unread::Failure),
+    };
     match ending {
         Ending::Well => then = Then::Prompt,
         Ending::Interrupted => effects.push(Effect::Print(app.warning("interrupted"))),

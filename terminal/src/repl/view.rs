@@ -311,6 +311,7 @@ fn own_status(app: &App) -> String {
         1 => Some("1 task running".to_owned()),
         running => Some(format!("{running} tasks running")),
     });
+    let place = parts.len();
     parts.push(neutralise(&session.place).into_owned());
     parts.push(neutralise(&session.model.name).into_owned());
     if let Some(percent) = (session.context * 100).checked_div(session.model.context_window)
@@ -326,6 +327,10 @@ fn own_status(app: &App) -> String {
     }
     if session.messages == 0 {
         parts.push("? for help".to_owned());
+    }
+    // The folder is known best.
+    if width(&parts.join(" · ")) > app.size.0 {
+        parts.remove(place);
     }
     parts.join(" · ")
 }

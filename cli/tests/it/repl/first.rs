@@ -26,7 +26,7 @@ fn the_first_screen_says_where_one_is_and_what_to_try() {
         "project (feature)",
         "sandbox off: commands run with your full",
         "/init writes",
-        "ask before each action · project (feature) · claude-sonnet",
+        "ask before each action · claude-sonnet",
         "? for help",
     ] {
         assert!(screen.contains(part), "{part}:\n{screen}");
@@ -117,7 +117,7 @@ fn commands_of_the_peers_are_there() {
             "the effort is the model's default; /effort takes one of low,",
         ),
         ("/effort high", "effort: high"),
-        ("/memory", "tokens  system.md"),
+        ("/memory", "No instruction files; `/init` writes one."),
         ("/theme", "the sixteen colours of your terminal"),
         ("/usage", "1 call  total"),
         ("/agents", "general-purpose"),

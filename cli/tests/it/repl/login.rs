@@ -207,6 +207,7 @@ fn another_key_is_given_in_place() {
     seat.sees("Watch the demo");
     seat.types("\x1b");
     seat.sees_no_more("Watch the demo");
+    seat.sees("% of 200.0k");
     seat.types("\x04");
     assert_eq!(seat.leaves(), 0);
     let requests = server.requests();

@@ -1,6 +1,6 @@
 //! Permissions, hooks, working directories and the plan mode, from within the conversation.
 
-use ah_testkit::script::says;
+use ah_testkit::script::{hangs, says};
 use ah_testkit::server::Server;
 
 use crate::binary::World;
@@ -70,29 +70,40 @@ fn the_list_of_models_has_prices_and_a_near_miss_is_told() {
 #[test]
 fn the_title_says_what_it_is_about_and_whether_it_works() {
     let world = World::new();
-    let server = Server::new([says("Hello.")]);
+    let server = Server::new([hangs("Let me see."), says("Hello.")]);
     let ah = world.asking(&server, ["-m", "sonnet"]);
-    let mut seat = Seat::take(ah.env("TERM_PROGRAM", "ghostty"));
+    let ah = ah.env("TERM_PROGRAM", "ghostty");
+    let mut seat = Seat::take(ah.env("TERM_PROGRAM_VERSION", "1.4.0"));
+    let writes = |seat: &mut Seat, part: &str| {
+        seat.wait_until(part, |bytes, _| {
+            String::from_utf8_lossy(bytes).contains(part)
+        });
+    };
     seat.says("fix the parser");
-    seat.sees("Hello.");
-    seat.sees_no_more("interrupts");
-    seat.says("/rename parser work");
-    seat.sees("Renamed");
-    seat.wait_until("the name", |bytes, _| {
-        String::from_utf8_lossy(bytes).contains("\x1b]0;parser work - ah\x1b\\")
-    });
-    let bytes = String::from_utf8_lossy(&seat.bytes()).into_owned();
     for part in [
         "\x1b]0;* fix the parser - ah\x1b\\",
-        "\x1b]0;fix the parser - ah\x1b\\",
         "\x1b]9;4;3;0\x1b\\",
-        "\x1b]9;4;0;0\x1b\\",
+        "\x1b]7501;state=working:app=ah:msg=Zml4IHRoZSBwYXJzZXI=\x1b\\",
     ] {
-        assert!(bytes.contains(part), "{part:?}");
+        writes(&mut seat, part);
     }
+    seat.sees("Let me see.");
+    seat.types("\x1b");
+    for part in [
+        "\x1b]0;fix the parser - ah\x1b\\",
+        "\x1b]9;4;0;0\x1b\\",
+        "\x1b]7501;state=idle:app=ah:msg=Zml4IHRoZSBwYXJzZXI=\x1b\\",
+    ] {
+        writes(&mut seat, part);
+    }
+    seat.says("again");
+    writes(
+        &mut seat,
+        "\x1b]7501;state=done:app=ah:msg=Zml4IHRoZSBwYXJzZXI=\x1b\\",
+    );
+    seat.says("/rename parser work");
+    writes(&mut seat, "\x1b]0;parser work - ah\x1b\\");
     seat.types("\x04");
-    seat.wait_until("the former title", |bytes, _| {
-        String::from_utf8_lossy(bytes).contains("\x1b[23;0t")
-    });
+    writes(&mut seat, "\x1b[23;0t\x1b]7501;state=clear\x1b\\");
     assert_eq!(seat.leaves(), 0);
 }

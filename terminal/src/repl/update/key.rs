@@ -34,6 +34,7 @@ pub fn key(app: &mut App, event: Event, now: Instant) -> Vec<Effect> {
     let is_in_one_breath = app.is_in_one_breath(now);
     app.notifier.typed_at = Some(now);
     app.typed_at = Some(now);
+    app.unread = None;
     // An answer that comes late is no message.
     if std::mem::take(&mut app.is_answer_late) && is_in_one_breath && is_of_answer(&event) {
         app.is_answer_late = event.code != KeyCode::Enter;
