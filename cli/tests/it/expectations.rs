@@ -162,8 +162,8 @@ const CONVERSATION: &[Row] = &[
     Row(
         Should,
         "a side question that does not enter the transcript",
-        &[],
-        "`/fork` asks it in a copy",
+        &["repl::earlier::a_side_question_stays_out_of_the_conversation"],
+        "",
     ),
     Row(
         Should,
