@@ -328,11 +328,17 @@ fn own_status(app: &App) -> String {
     if session.messages == 0 {
         parts.push("? for help".to_owned());
     }
-    // The folder is known best.
-    if width(&parts.join(" · ")) > app.size.0 {
-        parts.remove(place);
+    let whole = parts.join(" · ");
+    if width(&whole) <= app.size.0 {
+        return whole;
     }
-    parts.join(" · ")
+    // The folder is known best.
+    parts.remove(place);
+    let short = parts.join(" · ");
+    match width(&short) <= app.size.0 {
+        true => short,
+        false => whole,
+    }
 }
 
 fn mode(mode: PermissionMode, is_sandboxed: bool) -> &'static str {
