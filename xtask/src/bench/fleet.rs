@@ -17,7 +17,7 @@ use nix::unistd::Pid;
 use serde_json::{Value, json};
 
 use super::machine::bare_bash;
-use super::process::{Agent, Pair, cpu_of_children, free, peak_memory, watching};
+use super::process::{Agent, Memory, Pair, cpu_of_children, free, watching};
 use super::statistics::median;
 use super::table::{Figure, Row};
 use database::Database;
@@ -103,7 +103,7 @@ pub fn fleet(pair: &Pair) -> Result<Vec<Row>> {
             few.of_a_turn(),
         ),
         row(
-            "peak memory of a worker with 100 live sessions",
+            "memory of its own that a worker with 100 live sessions has at most",
             vec![Figure::megabytes(memory, 250.0)],
         ),
     ])
@@ -275,18 +275,17 @@ fn turn(agent: &Agent, store: Option<&str>) -> Result<Duration> {
     ))
 }
 
-/// Returns the peak memory of a worker that has many sessions at once.
+/// Returns the most memory of its own that a worker has with many sessions at once.
 fn memory(agent: &Agent, database: &Database) -> Result<u64> {
     let place = Place::new(agent, Some(database.url()))?;
     let model = place.model(TURNS, Duration::from_secs(1))?;
     database.queue(LIVE, &place.folder, &model)?;
     let mut worker = place.worker(LIVE)?;
-    let id = [worker.0.id()];
-    let (ended, peak) = watching(&id, Duration::from_millis(50), peak_memory, || {
-        worker.ended()
-    });
+    let id = worker.0.id();
+    let look = || Memory::of(id).unwrap_or_default();
+    let (ended, peak) = watching(Duration::from_millis(50), look, || worker.ended());
     ended?;
-    Ok(peak)
+    Ok(peak.own)
 }
 
 /// What two workers took for all sessions.

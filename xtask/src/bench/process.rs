@@ -45,8 +45,8 @@ pub struct Run {
     pub wall: Duration,
     /// User and system time, its commands included.
     pub cpu: Duration,
-    /// Peak resident memory in bytes.
-    pub peak: u64,
+    /// The most it had.
+    pub memory: Memory,
     pub exchanges: Vec<Exchange>,
 }
 
@@ -243,9 +243,9 @@ impl Agent {
             .with_context(|| format!("starting {}", self.binary.display()))?;
         // It holds our end of the child's output.
         drop(command);
-        let (status, peak) = watching(&[child.id()], Duration::from_millis(2), peak_memory, || {
-            child.wait()
-        });
+        let id = child.id();
+        let look = || Memory::of(id).unwrap_or_default();
+        let (status, memory) = watching(Duration::from_millis(1), look, || child.wait());
         let wall = started.elapsed();
         let status = status?;
         let exchanges = self.server.close(key);
@@ -262,7 +262,7 @@ impl Agent {
             started,
             wall,
             cpu: cpu_of_children()?.saturating_sub(cpu_before),
-            peak,
+            memory,
             exchanges,
         })
     }
@@ -295,7 +295,11 @@ impl Agent {
                 .map(|child| child.wait())
                 .collect::<Result<Vec<_>, _>>()
         };
-        let (statuses, memory) = watching(&ids, Duration::from_millis(100), shared_memory, wait);
+        let look = || Memory {
+            own: ids.iter().filter_map(|id| proportional_memory(*id)).sum(),
+            ..Memory::default()
+        };
+        let (statuses, memory) = watching(Duration::from_millis(100), look, wait);
         let wall = started.elapsed();
         let failed = statuses?.iter().filter(|status| !status.success()).count();
         ensure!(failed == 0, "{failed} of {count} runs failed");
@@ -303,7 +307,7 @@ impl Agent {
             let made = self.server.close(key).len();
             ensure!(made == requests, "a run made {made} of {requests} requests");
         }
-        Ok((wall, memory))
+        Ok((wall, memory.own))
     }
 
     /// Opens a session of the model server for a process that the caller starts; returns its key.
@@ -337,22 +341,49 @@ pub fn time(command: &mut Command) -> Result<Duration> {
     Ok(started.elapsed())
 }
 
-/// Runs `act` while sampling processes; returns its result and the greatest sum of the samples.
+/// Memory in bytes.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Memory {
+    /// Pages that no other process can have: what it allocated, and what it changed.
+    pub own: u64,
+    /// All pages in its tables. Most are of the binary, which the system keeps once for all processes.
+    pub mapped: u64,
+}
+
+impl Memory {
+    /// Returns what a process has now, and the most it had mapped; `None` if it has ended.
+    pub fn of(id: u32) -> Option<Self> {
+        let status = fs::read_to_string(format!("/proc/{id}/status")).ok()?;
+        Some(Self {
+            own: kilobytes(&status, "RssAnon:")?,
+            mapped: kilobytes(&status, "VmHWM:")?,
+        })
+    }
+
+    /// Returns the greater of each.
+    pub fn most(self, other: Self) -> Self {
+        Self {
+            own: self.own.max(other.own),
+            mapped: self.mapped.max(other.mapped),
+        }
+    }
+}
+
+/// Runs `act` while looking at memory again and again; returns its result and the most that was seen.
 pub fn watching<T>(
-    ids: &[u32],
     every: Duration,
-    look: fn(u32) -> Option<u64>,
+    look: impl Fn() -> Memory + Sync,
     act: impl FnOnce() -> T,
-) -> (T, u64) {
+) -> (T, Memory) {
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         let watcher = scope.spawn(|| {
-            let mut greatest = 0;
+            let mut most = Memory::default();
             while !is_over.load(Ordering::Relaxed) {
-                greatest = greatest.max(ids.iter().filter_map(|id| look(*id)).sum());
+                most = most.most(look());
                 thread::park_timeout(every);
             }
-            greatest
+            most
         });
         let result = act();
         is_over.store(true, Ordering::Relaxed);
@@ -361,16 +392,8 @@ pub fn watching<T>(
     })
 }
 
-/// Returns the peak resident memory of a process. It only grows, so the last sample before its end is the best.
-pub fn peak_memory(id: u32) -> Option<u64> {
-    kilobytes(
-        &fs::read_to_string(format!("/proc/{id}/status")).ok()?,
-        "VmHWM:",
-    )
-}
-
-/// Returns the proportional set size of a process.
-fn shared_memory(id: u32) -> Option<u64> {
+/// Returns the proportional set size of a process: pages of several processes count in parts.
+fn proportional_memory(id: u32) -> Option<u64> {
     kilobytes(
         &fs::read_to_string(format!("/proc/{id}/smaps_rollup")).ok()?,
         "Pss:",
@@ -427,6 +450,10 @@ mod tests {
             Some(5124 * 1024)
         );
         assert_eq!(kilobytes("", "VmHWM:"), None);
-        assert!(peak_memory(std::process::id()).is_some_and(|bytes| bytes > 100_000));
+        let memory = Memory::of(std::process::id()).unwrap();
+        assert!(
+            memory.own > 50_000 && memory.mapped > memory.own,
+            "{memory:?}"
+        );
     }
 }

@@ -41,6 +41,8 @@ enum Budget {
     Value(f64),
     /// So many times the figure of the bare loop.
     Times(f64),
+    /// The figure is only shown.
+    Any,
 }
 
 /// Share of the cores taken by others above which a measurement is marked as disturbed.
@@ -114,6 +116,14 @@ impl Figure {
         }
     }
 
+    /// Makes it a figure that is only shown.
+    pub fn without_budget(self) -> Self {
+        Self {
+            budget: Budget::Any,
+            ..self
+        }
+    }
+
     fn new(value: f64, budget: f64, unit: Unit) -> Self {
         Self {
             value,
@@ -128,6 +138,7 @@ impl Figure {
             (Budget::Value(budget), _) => self.value <= budget,
             (Budget::Times(times), Some(least)) => self.value <= times * least,
             (Budget::Times(_), None) => false,
+            (Budget::Any, _) => true,
         }
     }
 
@@ -135,6 +146,7 @@ impl Figure {
         match self.budget {
             Budget::Value(budget) => format!("≤ {budget} {}", self.unit),
             Budget::Times(times) => format!("≤ {times} × the least"),
+            Budget::Any => "–".to_owned(),
         }
     }
 
@@ -232,6 +244,7 @@ mod tests {
                     Figure::over(Duration::from_micros(first), least, 3.0),
                     Figure::megabytes(5_000_000, 32.0).beside(&Figure::megabytes(4_000_000, 0.0)),
                     Figure::tokens(7, 8.0),
+                    Figure::bytes(9, 0.0).without_budget(),
                 ],
                 best: Some("9 ms"),
             }],
@@ -242,16 +255,16 @@ mod tests {
         };
         let table = render(&[group(11_940, 0.02), group(12_060, 0.5)]);
         let rows: Vec<&str> = table.lines().skip(2).collect();
-        let budget = "≤ 3 × the least, ≤ 32 MB, ≤ 8 tokens";
-        let least = "4.0 MB (1.25 ×), –";
+        let budget = "≤ 3 × the least, ≤ 32 MB, ≤ 8 tokens, –";
+        let least = "4.0 MB (1.25 ×), –, –";
         assert_eq!(
             rows,
             [
                 format!(
-                    "| a run | 11.9 ms, 5.0 MB, 7 tokens | {budget} | within | 1.2, 2 % | 4.0 ms (2.98 ×), {least} | 9 ms |"
+                    "| a run | 11.9 ms, 5.0 MB, 7 tokens, 9 bytes | {budget} | within | 1.2, 2 % | 4.0 ms (2.98 ×), {least} | 9 ms |"
                 ),
                 format!(
-                    "| a run | 12.1 ms, 5.0 MB, 7 tokens | {budget} | **over** | 1.2, **50 %** | 4.0 ms (3.01 ×), {least} | 9 ms |"
+                    "| a run | 12.1 ms, 5.0 MB, 7 tokens, 9 bytes | {budget} | **over** | 1.2, **50 %** | 4.0 ms (3.01 ×), {least} | 9 ms |"
                 ),
             ]
         );
