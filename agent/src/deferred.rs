@@ -1,7 +1,8 @@
-//! Calls that a hook has left to a later run.
+//! Calls that a hook, or the end of a process, has left to a later run.
 //!
-//! They have no result in the transcript, and a note of the session names them, which is stored at once. So whoever goes on
-//! with the session asks the hooks again for the same calls: this process, another one, or one after a crash.
+//! Those of a hook have no result in the transcript, and a note of the session names them, which is stored at once. So whoever
+//! continues the session asks the hooks again for the same calls: this process, another one, or one after a crash. A worker that
+//! takes over a run decides about all calls that have not begun: one that asked when its worker ended asks again.
 
 use ah_conversation::{
     ContentBlock, Origin, Record, StoreError, ToolResult, ToolUse, ToolUseId, close_open_calls,
@@ -35,6 +36,16 @@ impl Session {
         let ids = open.into_iter().map(|call| call.id.clone());
         self.waiting = ids.filter(waits).collect();
         Ok(())
+    }
+
+    /// Has the open calls that have not begun decided about when the run is resumed.
+    pub(crate) fn wait_for_calls(&mut self) {
+        let open = self.transcript.open_calls().into_iter();
+        let has_not_begun = |call: &&ToolUse| self.transcript.call(&call.id).is_none();
+        self.waiting = open
+            .filter(has_not_begun)
+            .map(|call| call.id.clone())
+            .collect();
     }
 
     /// Leaves a call to a later run.

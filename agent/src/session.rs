@@ -68,13 +68,42 @@ impl Session {
         tools: Toolbox,
         settings: SessionSettings,
     ) -> Result<Self, StoreError> {
+        let mut session = Self::loaded(ports, tools, settings).await?;
+        session.find_deferred().await?;
+        session.close_calls().await?;
+        Ok(session)
+    }
+
+    /// Opens the conversation to [`resume`](Self::resume) a run that another process has left: of the calls that it left open,
+    /// those that have not begun are decided about again, with the questions that they ask. The others are answered from the
+    /// journal.
+    ///
+    /// # Errors
+    ///
+    /// If the store cannot be read or written.
+    pub async fn take_over(
+        ports: Ports,
+        tools: Toolbox,
+        settings: SessionSettings,
+    ) -> Result<Self, StoreError> {
+        let mut session = Self::loaded(ports, tools, settings).await?;
+        session.wait_for_calls();
+        session.close_calls().await?;
+        Ok(session)
+    }
+
+    async fn loaded(
+        ports: Ports,
+        tools: Toolbox,
+        settings: SessionSettings,
+    ) -> Result<Self, StoreError> {
         let team = tools.subagents().and_then(|subagents| subagents.team());
         let ports = match team {
             Some(team) => team.led_with(ports).await?,
             None => ports,
         };
         let transcript = ports.store.load().await?;
-        let mut session = Self {
+        Ok(Self {
             shown_mode: settings.permissions.mode,
             window: settings.limits.context_window,
             ports,
@@ -95,9 +124,7 @@ impl Session {
             controls: Controls::default(),
             background: Background::default(),
             origin_prompt: None,
-        };
-        session.close_calls().await?;
-        Ok(session)
+        })
     }
 
     /// Reloads the conversation after the current message was changed in the store; open calls are answered.
@@ -108,6 +135,7 @@ impl Session {
     pub async fn reload(&mut self) -> Result<(), StoreError> {
         self.transcript = self.ports.store.load().await?;
         self.sent = SentRequest::default();
+        self.find_deferred().await?;
         self.close_calls().await
     }
 
@@ -226,9 +254,8 @@ impl Session {
         Ok(outcome)
     }
 
-    /// Answers the calls that an earlier process left open, unless a hook is to be asked about them again.
+    /// Answers the calls that an earlier process left open, unless some of them are to be decided about again.
     async fn close_calls(&mut self) -> Result<(), StoreError> {
-        self.find_deferred().await?;
         if self.has_deferred() {
             return Ok(());
         }

@@ -71,10 +71,8 @@ impl Options {
             choice,
             fork: self.fork_session,
             uuid: self.session_id.clone(),
-            at: None,
             ephemeral: self.ephemeral,
-            is_impatient: false,
-            is_listed: false,
+            ..SessionPlan::default()
         };
         plan.checked()
     }

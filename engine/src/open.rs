@@ -138,7 +138,11 @@ async fn begin(
         &mut warnings,
     )
     .await?;
-    let session = Session::open(ports, tools, settings).await?;
+    let session = if plan.takes_over {
+        Session::take_over(ports, tools, settings).await?
+    } else {
+        Session::open(ports, tools, settings).await?
+    };
     Ok(Opened {
         session,
         store,

@@ -21,6 +21,8 @@ pub struct SessionPlan {
     pub ephemeral: bool,
     /// Whether a session that another process has open is refused at once, and its end is not waited for.
     pub is_impatient: bool,
+    /// Whether it is to resume a run that another process has left: calls that have not begun are then carried out.
+    pub takes_over: bool,
     /// Whether a person chooses from a list instead, where that is possible.
     pub is_listed: bool,
 }

@@ -321,10 +321,13 @@ pub struct RunRow {
     pub cost: Option<i64>,
 }
 
-/// Returns the pause before an attempt: one second, and twice as long each time, up to five minutes.
+/// Longest pause before another attempt.
+pub const LONGEST_PAUSE: Duration = Duration::from_secs(300);
+
+/// Returns the pause before an attempt: one second, and twice as long each time, up to the longest.
 pub fn backoff(attempt: u32) -> Duration {
     let doubled = 1_u64
         .checked_shl(attempt.saturating_sub(1))
         .unwrap_or(u64::MAX);
-    Duration::from_secs(doubled.min(300))
+    Duration::from_secs(doubled).min(LONGEST_PAUSE)
 }

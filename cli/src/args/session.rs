@@ -37,8 +37,8 @@ pub fn plan(options: &Options, interface: Interface) -> Result<SessionPlan, Erro
             drops: resume.resume_drops_turn.clone(),
         }),
         ephemeral: resume.no_session_persistence,
-        is_impatient: false,
         is_listed: resume.resume.as_deref() == Some("") && !resume.fork_session,
+        ..SessionPlan::default()
     };
     plan.checked()
 }

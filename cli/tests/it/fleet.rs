@@ -262,22 +262,26 @@ fn a_question_is_answered_from_elsewhere() {
 #[test]
 fn a_question_of_a_worker_that_died_is_answered_to_the_next_one() {
     for fleet in Fleet::all() {
-        // The call did not run, the next worker tells the model, and that asks again.
-        let make = || uses("bash", json!({"command": "echo 0 >> made"}));
-        let model = fleet
-            .world
-            .scenario("again", [make(), make(), says("Done.")]);
-        let session = fleet.enqueue(&model, &["--answer-within", "600"]);
-        let worker = fleet.careful(&["worker"]).start();
-        let number = fleet.question(&session);
-        worker.kill();
-        assert_eq!(fleet.question(&session), number);
-        fleet
-            .ah(&["answer", &session, &number, "allow"])
-            .run()
-            .expect(0);
-        fleet.careful(&["worker", "--until-idle"]).run().expect(0);
-        assert_eq!(fleet.world.text("made"), "0\n");
+        // As by each restart of all workers, and by a crash. The call has not begun, and the next worker asks for it again.
+        for signal in [Signal::TERM, Signal::KILL] {
+            let make = uses("bash", json!({"command": "echo 0 >> made"}));
+            let model = fleet.world.scenario("once", [make, says("Done.")]);
+            let session = fleet.enqueue(&model, &["--answer-within", "600"]);
+            let worker = fleet.careful(&["worker"]).start();
+            let number = fleet.question(&session);
+            worker.signal(signal);
+            worker.wait();
+            assert_eq!(fleet.question(&session), number);
+            fleet
+                .ah(&["answer", &session, &number, "allow"])
+                .run()
+                .expect(0);
+            fleet.careful(&["worker", "--until-idle"]).run().expect(0);
+            assert_eq!(fleet.world.text("made"), "0\n");
+            let watched = fleet.watch(&session);
+            assert!(!watched.contains("did not run"), "{watched}");
+            std::fs::remove_file(fleet.world.file("made")).unwrap();
+        }
     }
 }
 

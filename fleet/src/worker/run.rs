@@ -154,6 +154,7 @@ impl Attempt {
         };
         let plan = SessionPlan {
             choice: SessionChoice::New,
+            takes_over: true,
             ..SessionPlan::default()
         };
         let called = Arc::new(Notify::new());

@@ -2,7 +2,7 @@
 -- each other, so the second sees what the first wrote; each does all in one transaction, so that nobody who dies in between leaves
 -- a message that nobody reads.
 
--- Queues the last run of a session again if it is done and there is mail.
+-- Queues the last run of a session again if it is over and there is mail.
 CREATE FUNCTION ah.queue_again(wanted text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog AS $function$
 BEGIN
@@ -10,17 +10,22 @@ BEGIN
     -- A statement of its own, which sees what was written before the lock was free.
     UPDATE ah.runs
     SET state = 'queued', due_at = clock_timestamp(), attempt = 0, owner = NULL, ended_at = NULL, wish = NULL
-    WHERE tenant = current_user AND state = 'done'
+    WHERE tenant = current_user AND state IN ('done', 'failed', 'cancelled')
         AND id = (SELECT max(r.id) FROM ah.runs r WHERE r.tenant = current_user AND r.session = wanted)
         AND EXISTS (
             SELECT FROM ah.mail m WHERE m.tenant = current_user AND m.session = wanted AND m.consumed_by IS NULL);
 END $function$;
 
--- Queues a message for a session; one with this id is queued once.
+-- Queues a message for a session; one with this id is queued once. A run that is about to be stopped does not read it: that takes
+-- another run, as the message says what to do instead.
 CREATE FUNCTION ah.send(wanted text, letter text, wanted_kind text, words text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog AS $function$
 BEGIN
     INSERT INTO ah.mail (session, id, kind, content) VALUES (wanted, letter, wanted_kind, words) ON CONFLICT DO NOTHING;
+    INSERT INTO ah.runs (session, folder, model, priority, attempts, answer_within, title, command)
+    SELECT session, folder, model, priority, attempts, answer_within, title, command FROM ah.runs
+    WHERE tenant = current_user AND state = 'running' AND wish IS NOT NULL
+        AND id = (SELECT max(r.id) FROM ah.runs r WHERE r.tenant = current_user AND r.session = wanted);
     PERFORM ah.queue_again(wanted);
     PERFORM pg_notify('ah', '');
 END $function$;

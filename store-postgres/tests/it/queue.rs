@@ -44,6 +44,7 @@ async fn check(fleet: impl AsyncFn(Timing) -> Arc<dyn Fleet>) {
     a_failed_attempt_is_repeated_later(fleet(PATIENT).await).await;
     wishes_reach_the_worker(fleet(PATIENT).await).await;
     mail_wakes_a_session_at_rest(fleet(PATIENT).await).await;
+    who_interrupts_a_run_says_what_to_do_instead(fleet(PATIENT).await).await;
     what_was_said_can_be_followed(fleet(PATIENT).await).await;
     an_answer_is_taken_once(fleet(PATIENT).await).await;
     requests_get_slots_under_all_limits(fleet(PATIENT).await).await;
@@ -171,6 +172,44 @@ async fn wishes_reach_the_worker(fleet: Arc<dyn Fleet>) {
     assert_eq!(fleet.claim("me").await.unwrap(), None);
     assert_eq!(fleet.counts().await.unwrap(), [(RunState::Cancelled, 2)]);
     assert_eq!(fleet.wish(&session, Wish::Cancel).await.unwrap(), 0);
+}
+
+async fn who_interrupts_a_run_says_what_to_do_instead(fleet: Arc<dyn Fleet>) {
+    let instead = async |session: &SessionId| {
+        fleet
+            .send(session, MailKind::Steer, "instead")
+            .await
+            .unwrap();
+    };
+    // Said after the run has ended.
+    fleet.enqueue(&run("A", 0)).await.unwrap();
+    let first = fleet.claim("me").await.unwrap().unwrap();
+    fleet.wish(&first.session, Wish::Interrupt).await.unwrap();
+    assert!(fleet.end(first.id, "me", &End::Cancelled).await.unwrap());
+    assert_eq!(fleet.claim("me").await.unwrap(), None);
+    instead(&first.session).await;
+    let second = fleet.claim("me").await.unwrap().unwrap();
+    assert_eq!(
+        (second.id, second.session),
+        (first.id, first.session.clone())
+    );
+    // Said before it has ended, by which it is not read.
+    fleet.wish(&first.session, Wish::Interrupt).await.unwrap();
+    instead(&first.session).await;
+    assert_eq!(
+        fleet.claim("me").await.unwrap(),
+        None,
+        "it is still running"
+    );
+    assert!(fleet.end(first.id, "me", &End::Cancelled).await.unwrap());
+    let third = fleet.claim("me").await.unwrap().unwrap();
+    assert!(third.id > first.id);
+    assert_eq!(third.session, first.session);
+    // What was said before the interrupt does not undo it.
+    instead(&first.session).await;
+    fleet.wish(&first.session, Wish::Interrupt).await.unwrap();
+    assert!(fleet.end(third.id, "me", &End::Cancelled).await.unwrap());
+    assert_eq!(fleet.claim("me").await.unwrap(), None);
 }
 
 async fn mail_wakes_a_session_at_rest(fleet: Arc<dyn Fleet>) {

@@ -17,7 +17,7 @@ use super::lock::Lock;
 use super::queued::{self, FILE};
 use crate::changes::Changes;
 use crate::fleet::{
-    End, Fleet, NewRun, Run, RunId, RunRow, RunState, Timing, Waker, Wish, command,
+    End, Fleet, LONGEST_PAUSE, NewRun, Run, RunId, RunRow, RunState, Timing, Waker, Wish, command,
 };
 use crate::{Collected, OpenError, Paths, Queue, SessionStore, Sessions, Tree};
 
@@ -119,14 +119,34 @@ impl LocalFleet {
     }
 }
 
-/// Queues the last run of a session again if it is done, since there is mail for it.
-fn wake(connection: &Connection, session: &str) -> rusqlite::Result<()> {
+/// Queues another run of a session whose last one is about to be stopped and does not read the mail that came since.
+fn follow_stopped(connection: &Connection, session: &str) -> rusqlite::Result<()> {
     connection.execute(
-        "UPDATE runs SET state = 'queued', due_at = ?2, attempt = 0, owner = NULL, ended_at = NULL, wish = NULL
-         WHERE state = 'done' AND id = (SELECT max(id) FROM runs WHERE session = ?1)",
+        "INSERT INTO runs
+             (session, folder, model, priority, due_at, attempts, queued_at, answer_within, title, command)
+         SELECT session, folder, model, priority, 0, attempts, ?2, answer_within, title, command FROM runs
+         WHERE state = 'running' AND wish IS NOT NULL AND id = (SELECT max(id) FROM runs WHERE session = ?1)",
         params![session, ah_ids::now().0],
     )?;
     Ok(())
+}
+
+/// Queues the last run of a session again if it is over, since there is mail for it.
+fn wake(connection: &Connection, session: &str) -> rusqlite::Result<()> {
+    connection.execute(
+        "UPDATE runs SET state = 'queued', due_at = 0, attempt = 0, owner = NULL, ended_at = NULL, wish = NULL
+         WHERE state IN ('done', 'failed', 'cancelled') AND id = (SELECT max(id) FROM runs WHERE session = ?1)",
+        [session],
+    )?;
+    Ok(())
+}
+
+/// Returns the time at which a run is due: 0 for at once, which no change of the clock delays.
+fn due(after: Duration) -> i64 {
+    if after.is_zero() {
+        return 0;
+    }
+    ah_ids::now().0.saturating_add(milliseconds(after))
 }
 
 fn milliseconds(time: Duration) -> i64 {
@@ -157,7 +177,7 @@ impl Fleet for LocalFleet {
                     run.folder.to_string_lossy(),
                     run.model,
                     run.priority,
-                    now.saturating_add(milliseconds(run.delay)),
+                    due(run.delay),
                     run.attempts,
                     now,
                     run.answer_within.map(|within| within.as_secs_f64()),
@@ -173,20 +193,23 @@ impl Fleet for LocalFleet {
         self.with("cannot take a run of", |connection| {
             self.beat_for_the_living(connection)?;
             let [from, to] = self.living();
+            let now = ah_ids::now().0;
+            // A pause that ends later than any was begun before the clock was set back.
+            let latest = now.saturating_add(milliseconds(LONGEST_PAUSE));
             connection
                 .query_row(
                     "UPDATE runs SET state = 'running', owner = ?1, attempt = attempt + 1, beat_at = ?2
                      WHERE id = (
                          SELECT id FROM runs r
-                         WHERE (state = 'queued' AND due_at <= ?2 OR state = 'running' AND owner <> ?1 AND beat_at NOT BETWEEN ?3 AND ?4)
+                         WHERE (state = 'queued' AND (due_at <= ?2 OR attempt > 0 AND due_at > ?5) OR state = 'running' AND owner <> ?1 AND beat_at NOT BETWEEN ?3 AND ?4)
                              AND NOT EXISTS (SELECT 1 FROM limits WHERE budget <= 0)
                              AND NOT EXISTS (
                                  SELECT 1 FROM runs other
                                  WHERE other.session = r.session AND other.id <> r.id
                                      AND other.state = 'running' AND other.beat_at BETWEEN ?3 AND ?4)
-                         ORDER BY priority DESC, due_at, id LIMIT 1)
+                         ORDER BY priority DESC, id LIMIT 1)
                      RETURNING id, session, folder, model, attempt, attempts, answer_within, command",
-                    params![worker, ah_ids::now().0, from, to],
+                    params![worker, now, from, to, latest],
                     |row| {
                         Ok(Run {
                             id: row.get(0)?,
@@ -233,7 +256,7 @@ impl Fleet for LocalFleet {
                         worker,
                         part.state.word(),
                         part.error,
-                        now.saturating_add(milliseconds(part.after)),
+                        due(part.after),
                         i32::from(!part.counts),
                         now
                     ],
@@ -300,6 +323,7 @@ impl Fleet for LocalFleet {
     ) -> Result<MessageId, StoreError> {
         let id = Queue::open(&self.paths(session)?)?.send(kind, text)?;
         self.with("cannot write", |connection| {
+            follow_stopped(connection, session.as_str())?;
             wake(connection, session.as_str())
         })?;
         Ok(id)
@@ -452,6 +476,31 @@ mod tests {
         let id = fleet.enqueue(&run).await.unwrap();
         fleet.claim("me").await.unwrap().unwrap();
         id
+    }
+
+    #[tokio::test]
+    async fn a_clock_that_was_set_back_delays_no_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let fleet = fleet(folder.path());
+        let id = taken(&fleet, folder.path()).await;
+        let claimed = async || fleet.claim("me").await.unwrap().map(|run| run.id);
+        let on = End::HandedOn(Duration::ZERO);
+        assert!(fleet.end(id, "me", &on).await.unwrap());
+        let due: i64 = fleet
+            .with("", |connection| {
+                connection.query_row("SELECT due_at FROM runs", [], |row| row.get(0))
+            })
+            .unwrap();
+        assert_eq!(due, 0, "no time to wait for");
+        assert_eq!(claimed().await, Some(id));
+        let later = End::Again("no answer".to_owned(), LONGEST_PAUSE);
+        assert!(fleet.end(id, "me", &later).await.unwrap());
+        assert_eq!(claimed().await, None);
+        let ahead = "UPDATE runs SET due_at = due_at + 3600000";
+        fleet
+            .with("", |connection| connection.execute(ahead, []))
+            .unwrap();
+        assert_eq!(claimed().await, Some(id));
     }
 
     #[tokio::test]

@@ -260,6 +260,10 @@ ALTER TABLE schedules ADD COLUMN command TEXT;
         "
 ALTER TABLE limits ADD COLUMN admitted_at REAL NOT NULL DEFAULT 0;
 ",
+        "
+DROP INDEX runs_open;
+CREATE INDEX runs_open ON runs (priority DESC, id) WHERE state IN ('queued', 'running');
+",
     ],
 };
 

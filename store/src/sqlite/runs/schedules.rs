@@ -96,7 +96,7 @@ impl LocalFleet {
         connection.execute(
             "INSERT INTO runs
                  (session, folder, model, priority, due_at, attempts, queued_at, answer_within, title, command)
-             SELECT ?2, folder, model, priority, ?3, attempts, ?3, answer_within, title, command FROM schedules WHERE number = ?1",
+             SELECT ?2, folder, model, priority, 0, attempts, ?3, answer_within, title, command FROM schedules WHERE number = ?1",
             params![schedule.number, start.session.as_str(), ah_ids::now().0],
         )?;
         Ok(Ok(true))
