@@ -93,6 +93,15 @@ pub fn is_coming(config: &Config, wanted: &str) -> bool {
     waiting(&config.session_folder().path.join(COMING), wanted).is_some()
 }
 
+/// Whether the folder of the configuration has this session, or has begun to give it away.
+pub fn is_here(config: &Config, wanted: &str) -> bool {
+    let is_leaving = waiting(&config.session_folder().path.join(LEAVING), wanted).is_some();
+    is_leaving
+        || sessions(config)
+            .look_up(wanted)
+            .is_ok_and(|found| found.is_some())
+}
+
 /// Moves a session into the folder of the configuration, with its files.
 ///
 /// # Errors

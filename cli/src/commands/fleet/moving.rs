@@ -4,7 +4,7 @@ use std::path::Path;
 
 use ah_config::{Config, Error, Resolver};
 use ah_conversation::Interface;
-use ah_fleet::moving::{Destination, Source, away, home, is_coming};
+use ah_fleet::moving::{Destination, Source, away, home, is_coming, is_here};
 
 use super::super::output::print;
 use super::store::{found, open, url};
@@ -34,11 +34,18 @@ pub async fn perform(config: &Config, options: &Options, wanted: &Moving) -> Res
         };
         match found(config, &queued).await {
             Ok((fleet, id)) => Source::Store(fleet, id),
-            // The store has given it up already.
-            Err(_) if to.is_none() && is_coming(here, &wanted.session) => {
+            Err(error) => {
+                let is_here = if to.is_none() {
+                    // The store has given it up already.
+                    is_coming(here, &wanted.session)
+                } else {
+                    wanted.from.is_none() && is_here(config, &wanted.session)
+                };
+                if !is_here {
+                    return Err(error);
+                }
                 Source::Here(wanted.session.clone())
             }
-            Err(error) => return Err(error),
         }
     } else {
         Source::Here(wanted.session.clone())

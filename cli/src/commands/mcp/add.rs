@@ -31,7 +31,7 @@ pub fn add(
     )
 }
 
-/// Adds the servers of a file, and tries them.
+/// Adds the servers of a file, and tries them. Those whose names are taken stay as they are.
 pub fn import(config: &Config, file: &Path, scope: Scope) -> Result<u8, Error> {
     let shown = file.display();
     let text = if file == Path::new("-") {
@@ -48,7 +48,18 @@ pub fn import(config: &Config, file: &Path, scope: Scope) -> Result<u8, Error> {
     if servers.is_empty() {
         return Err(failed(&"it has no servers"));
     }
-    store(config, &servers, scope)
+    let kept = path(config, scope)?;
+    let (taken, new): (BTreeMap<_, _>, _) = servers
+        .into_iter()
+        .partition(|(name, _)| server_files::has(&kept, name));
+    for name in taken.keys() {
+        ah_terminal::warn(&format!(
+            "`{0}` is in {1} already and stays as it is; `ah mcp remove {0}` makes room",
+            plain(name),
+            kept.display()
+        ));
+    }
+    store(config, &new, scope)
 }
 
 /// Removes a server from the file of `scope`, or from the one that counts.

@@ -275,7 +275,13 @@ fn a_worker_that_is_terminated_hands_on_all_files() {
 
 #[test]
 fn a_session_goes_into_a_file_and_comes_out_of_it() {
-    let fleet = &Fleet::all()[0];
+    // Where a store is set, it is looked for in the folder, too.
+    for fleet in &Fleet::all() {
+        goes_into_a_file_and_comes_out_of_it(fleet);
+    }
+}
+
+fn goes_into_a_file_and_comes_out_of_it(fleet: &Fleet) {
     prepare(fleet);
     let model = changes(fleet, None);
     let arguments = [

@@ -206,6 +206,17 @@ fn servers_of_other_programs_and_of_the_registry_are_imported() {
     }
     let listed = world.ah(["mcp", "list"]).run().expect(0).stdout;
     assert_eq!(listed.lines().count(), 2, "{listed}");
+    // What is there already stays as it is.
+    let settings = world.home().join(".ah/settings.json");
+    let before = read(&settings);
+    let again = world
+        .ah(["mcp", "import", "-"])
+        .stdin(json!({"mcpServers": {"a": {"command": "other"}}}).to_string())
+        .run()
+        .expect(0);
+    let said = "`a` is in ";
+    assert!(again.stderr.contains(said), "{}", again.stderr);
+    assert_eq!(read(&settings), before);
     let server = json!({"name": "io.github.a/tool", "packages": [{
         "registryType": "npm", "identifier": "tool", "version": "1.0.0", "transport": {"type": "stdio"},
         "environmentVariables": [{"name": "TOOL_KEY", "isRequired": true, "isSecret": true}],
