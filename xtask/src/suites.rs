@@ -209,9 +209,7 @@ impl Suites<'_> {
         } else {
             self.download("local", 130, local::install, |python| local::test(python))?;
         }
-        self.download("openapi", 90, openapi::install, |fuzzer| {
-            openapi::test(fuzzer)
-        })?;
+        self.download("openapi", 260, openapi::install, openapi::test)?;
         Ok(absent)
     }
 

@@ -8,21 +8,13 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 
 use super::cache;
-use crate::workspace::root;
 
 /// Variable that names the client's folder to the tests.
 const VARIABLE: &str = "AH_TEST_ACP";
-const PINS: [&str; 2] = ["package.json", "package-lock.json"];
 
 /// Installs the client if necessary; returns its folder.
 pub fn install() -> Result<PathBuf> {
-    let interop = root().join("interop/acp");
-    let mut pins = vec![cache::node_version()?.into_bytes()];
-    pins.extend(cache::read(&interop, &PINS)?);
-    let pins: Vec<&[u8]> = pins.iter().map(Vec::as_slice).collect();
-    cache::installed("acp", &pins, |folder| {
-        cache::install_node(folder, &interop, &[])
-    })
+    cache::node("acp")
 }
 
 /// Runs the tests with the client in `folder`.

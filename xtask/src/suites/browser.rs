@@ -10,7 +10,6 @@ use anyhow::{Context, Result};
 use super::cache;
 use crate::workspace::{COMMAND_LINE, built, root, run};
 
-const PINS: [&str; 2] = ["package.json", "package-lock.json"];
 /// Names of the browser, as distributions have it.
 const NAMES: [&str; 4] = [
     "chromium",
@@ -40,12 +39,7 @@ pub fn chromium() -> Option<PathBuf> {
 
 /// Installs what drives this browser if necessary.
 pub fn install(program: PathBuf) -> Result<Browser> {
-    let mut pins = vec![cache::node_version()?.into_bytes()];
-    pins.extend(cache::read(&pinned(), &PINS)?);
-    let pins: Vec<&[u8]> = pins.iter().map(Vec::as_slice).collect();
-    let folder = cache::installed("browser", &pins, |folder| {
-        cache::install_node(folder, &pinned(), &[])
-    })?;
+    let folder = cache::node("browser")?;
     Ok(Browser { program, folder })
 }
 

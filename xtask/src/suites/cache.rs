@@ -73,6 +73,15 @@ pub fn install_node(folder: &Path, pins: &Path, more: &[&str]) -> Result<()> {
     .map_err(|_| anyhow!("npm could not install the packages"))
 }
 
+/// Installs what `interop/NAME/package-lock.json` pins if necessary, once for each Node; returns its folder.
+pub fn node(name: &str) -> Result<PathBuf> {
+    let place = root().join("interop").join(name);
+    let mut pins = vec![node_version()?.into_bytes()];
+    pins.extend(read(&place, &NODE_PINS)?);
+    let pins: Vec<&[u8]> = pins.iter().map(Vec::as_slice).collect();
+    installed(name, &pins, |folder| install_node(folder, &place, &[]))
+}
+
 /// Installs what `interop/NAME/requirements.txt` pins if necessary, once for each Python; returns its folder.
 pub fn python(name: &str) -> Result<PathBuf> {
     let pins = root().join("interop").join(name).join("requirements.txt");

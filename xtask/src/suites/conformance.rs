@@ -14,7 +14,6 @@ use anyhow::{Context as _, Result, bail};
 use super::cache;
 use crate::workspace::{COMMAND_LINE, built, cargo, root, run};
 
-const PINS: [&str; 2] = ["package.json", "package-lock.json"];
 const SUITE: &str = "node_modules/@modelcontextprotocol/conformance/dist/index.js";
 /// Oldest Node that the suite runs on.
 const OLDEST_NODE: u32 = 22;
@@ -50,12 +49,7 @@ const CLIENT_BEYOND: [&str; 7] = [
 
 /// Installs the suite if necessary; returns its folder.
 pub fn install() -> Result<PathBuf> {
-    let interop = root().join("interop/conformance");
-    let pins = cache::read(&interop, &PINS)?;
-    let pins: Vec<&[u8]> = pins.iter().map(Vec::as_slice).collect();
-    cache::installed("conformance", &pins, |folder| {
-        cache::install_node(folder, &interop, &[])
-    })
+    cache::node("conformance")
 }
 
 /// Runs the scenarios that each revision requires, of clients and of servers, and others.

