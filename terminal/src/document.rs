@@ -1,5 +1,5 @@
-//! A session as a document: Markdown, HTML, JSON lines. Secrets of the environment are replaced by their names in the
-//! latter two; for Markdown the caller does that.
+//! A session as a document: Markdown, HTML, JSON lines. Secrets of the environment are replaced by their names, but by
+//! [`markdown`], whose caller does that.
 
 mod html;
 
@@ -7,32 +7,81 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use ah_agent::without_agent_id;
-use ah_conversation::{ContentBlock, Environment, Message, is_note, json};
+use ah_conversation::{ContentBlock, Environment, Message, StoreError, is_note, json};
+use ah_store::Tree;
 use serde_json::Value;
 
 use crate::message::role;
 
-/// Returns the messages in the form that the ending of the file stands for, else as Markdown. Secrets are replaced.
+/// Returns a session in the form that the ending of the file stands for, else as Markdown: as HTML the whole tree, else
+/// the current branch. Secrets are replaced.
+///
+/// # Errors
+///
+/// If the session cannot be read.
 pub fn for_file(
     path: &Path,
-    name: &str,
-    messages: &[Message],
+    id: &str,
+    tree: &Tree,
     environment: &Environment,
-) -> String {
-    match path.extension().and_then(OsStr::to_str) {
-        Some("html" | "htm") => html(name, messages, environment),
-        Some("jsonl") => jsonl(messages, environment),
-        _ => environment.redact(&markdown(name, messages)).into_owned(),
-    }
+) -> Result<String, StoreError> {
+    Ok(match path.extension().and_then(OsStr::to_str) {
+        Some("html" | "htm") => html(tree, environment)?,
+        Some("jsonl") => jsonl(&current_branch(tree)?, environment),
+        _ => markdown_of(tree, id, environment)?,
+    })
 }
 
-/// Returns the messages as a self-contained HTML page. Secrets are replaced.
-pub fn html(name: &str, messages: &[Message], environment: &Environment) -> String {
+/// Returns the current branch as Markdown, titled by the session's name or else its id. Secrets are replaced.
+///
+/// # Errors
+///
+/// If the session cannot be read.
+pub fn markdown_of(tree: &Tree, id: &str, environment: &Environment) -> Result<String, StoreError> {
+    let name = tree.name()?.unwrap_or_else(|| format!("Session {id}"));
+    let page = markdown(&name, &current_branch(tree)?);
+    Ok(environment.redact(&page).into_owned())
+}
+
+/// Returns the messages of the current branch.
+///
+/// # Errors
+///
+/// If the session cannot be read.
+pub fn current_branch(tree: &Tree) -> Result<Vec<Message>, StoreError> {
+    tree.current()?
+        .map_or_else(|| Ok(Vec::new()), |current| tree.branch(&current))
+}
+
+/// Returns the whole tree as a self-contained HTML page, which opens at the current branch. Secrets are replaced.
+///
+/// # Errors
+///
+/// If the session cannot be read.
+pub fn html(tree: &Tree, environment: &Environment) -> Result<String, StoreError> {
+    let current = tree.current()?.map(|id| id.to_string());
+    let name = tree.name()?;
+    let messages = tree.messages()?;
+    Ok(html_of(
+        name.as_deref(),
+        &messages,
+        current.as_deref(),
+        environment,
+    ))
+}
+
+fn html_of(
+    name: Option<&str>,
+    messages: &[Message],
+    current: Option<&str>,
+    environment: &Environment,
+) -> String {
     let messages = messages.iter();
     let messages: Vec<_> = messages
         .map(|message| without_secrets(message, environment))
         .collect();
-    html::page(&environment.redact(name), &messages)
+    let name = name.map(|name| environment.redact(name));
+    html::page(name.as_deref(), &messages, current)
 }
 
 /// Returns the messages with the names of secrets in their place.
@@ -71,7 +120,7 @@ fn redact(value: &mut Value, environment: &Environment) {
     }
 }
 
-/// Returns the messages as Markdown.
+/// Returns the messages as Markdown. Secrets are not replaced.
 pub fn markdown(name: &str, messages: &[Message]) -> String {
     let mut page = format!("# {name}\n");
     for message in messages {
@@ -259,7 +308,7 @@ export KEY="[MY_SECRET]"
         messages[0].content = vec![ContentBlock::text(
             "</script><script>alert(1)</script><!-- http://a.b/c.png",
         )];
-        let page = html("<b>Session</b>", &messages, &environment());
+        let page = html_of(Some("<b>Session</b>"), &messages, None, &environment());
         let (before, rest) = page.split_once(html::DATA).unwrap();
         let (data, after) = rest.split_once("</script>").unwrap();
         assert!(!data.contains('<') && !data.contains("quite"), "{data}");

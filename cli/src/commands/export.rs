@@ -1,5 +1,5 @@
-//! `ah export`: the current branch as a document, for people or programs. Secrets of the environment are replaced by
-//! their names.
+//! `ah export`: a session as a document, for people or programs: as HTML the whole tree, else the current branch. Secrets of
+//! the environment are replaced by their names.
 
 use ah_store::Tree;
 
@@ -11,33 +11,32 @@ use ah_config::Error;
 use ah_engine::plan::SessionPlan;
 use ah_terminal::document;
 
-/// Prints the current branch.
+/// Prints the session.
 pub fn run(config: &Config, plan: &SessionPlan, format: ExportFormat) -> Result<u8, Error> {
     let paths = existing(plan, config)?;
     let tree = Tree::open(&paths)?;
-    let messages = match tree.current()? {
-        Some(current) => tree.branch(&current)?,
-        None => Vec::new(),
+    let environment = &config.environment;
+    let redacted = || {
+        Ok::<_, Error>(document::redacted(
+            &document::current_branch(&tree)?,
+            environment,
+        ))
     };
-    let uuid = tree.uuid(paths.id().as_ref())?;
-    let id = paths.id().map_or_else(String::new, |id| format!(" {id}"));
-    let name = tree.name()?.unwrap_or_else(|| format!("Session{id}"));
+    let uuid = || tree.uuid(paths.id().as_ref());
     match format {
-        ExportFormat::Md => print_exact(
-            &config
-                .environment
-                .redact(&document::markdown(&name, &messages)),
-        ),
-        ExportFormat::Html => print_exact(&document::html(&name, &messages, &config.environment)),
+        ExportFormat::Html => print_exact(&document::html(&tree, environment)?),
+        ExportFormat::Md => {
+            let id = paths.id().map_or_else(String::new, |id| id.to_string());
+            print_exact(&document::markdown_of(&tree, &id, environment)?)
+        }
         ExportFormat::Claude => {
-            let messages = document::redacted(&messages, &config.environment);
-            let cwd = config.environment.cwd();
-            print_exact(&ah_porting::export::claude(&messages, &uuid, cwd)?)
+            let cwd = environment.cwd();
+            print_exact(&ah_porting::export::claude(&redacted()?, &uuid()?, cwd)?)
         }
-        ExportFormat::Atif => {
-            let messages = document::redacted(&messages, &config.environment);
-            print_json(&ah_porting::export::atif(&messages, &uuid))
+        ExportFormat::Atif => print_json(&ah_porting::export::atif(&redacted()?, &uuid()?)),
+        ExportFormat::Jsonl => {
+            let messages = document::current_branch(&tree)?;
+            print_exact(&document::jsonl(&messages, environment))
         }
-        ExportFormat::Jsonl => print_exact(&document::jsonl(&messages, &config.environment)),
     }
 }

@@ -170,6 +170,17 @@ impl Tree {
         self.at_path(transcript::message(&self.connection, id))
     }
 
+    /// Returns the messages of all branches of the main conversation, with content, in the order of storing.
+    pub fn messages(&self) -> Result<Vec<Message>, StoreError> {
+        let mut messages = Vec::new();
+        for head in self.heads()? {
+            if head.agent_id.is_none() {
+                messages.extend(self.message(&head.message.id)?);
+            }
+        }
+        Ok(messages)
+    }
+
     /// Returns the messages from the root to `leaf`, with content.
     pub fn branch(&self, leaf: &MessageId) -> Result<Vec<Message>, StoreError> {
         self.at_path(transcript::branch(&self.connection, leaf))

@@ -41,12 +41,14 @@ const MODULES: &[(&str, &str)] = &[
     ("main.js", include_str!("../../../serve/src/page/main.js")),
 ];
 
-/// Returns the file. The name and the messages must have been redacted.
-pub(super) fn page(name: &str, messages: &[Value]) -> String {
+/// Returns the file. The name and the messages, those of all branches, must have been redacted. It opens at the branch that
+/// ends with the message `current`.
+pub(super) fn page(name: Option<&str>, messages: &[Value], current: Option<&str>) -> String {
     let script = script();
     let held = json!({
         "name": name,
         "messages": messages,
+        "current": current,
         "writer": format!("ah {}", env!("CARGO_PKG_VERSION")),
     });
     // Without this character no text in it ends the element.

@@ -7,7 +7,7 @@ use super::SessionWorker;
 use crate::document;
 
 impl SessionWorker {
-    /// Writes the current branch to a new file, named or chosen.
+    /// Writes the session to a new file, named or chosen.
     ///
     /// # Errors
     ///
@@ -16,16 +16,11 @@ impl SessionWorker {
         let id = self.store.id().to_string();
         let environment = &self.factory.opening.config.environment;
         let path = report::export_path(path, &id, environment.cwd(), environment.home());
-        let (name, messages) = self
+        let (file, redacting) = (path.clone(), environment.clone());
+        let page = self
             .store
-            .read(move |tree| {
-                let current = tree.current()?;
-                let messages = current.map(|current| tree.branch(&current)).transpose()?;
-                let name = tree.name()?.unwrap_or_else(|| format!("Session {id}"));
-                Ok((name, messages.unwrap_or_default()))
-            })
+            .read(move |tree| document::for_file(&file, &id, tree, &redacting))
             .await?;
-        let page = document::for_file(&path, &name, &messages, environment);
         let shown = path.display();
         let mut file = std::fs::File::create_new(&path)
             .map_err(|error| Error::failure(format!("cannot write `{shown}`: {error}")))?;
