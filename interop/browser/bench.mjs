@@ -125,6 +125,13 @@ export class Bench {
     return session;
   }
 
+  /// Continues a session, after the message with the id `at` or the current one, and waits for the end of the run.
+  async prompt(session, prompt, at) {
+    const { status } = await this.call(`/${session}/prompt`, { prompt, at });
+    assert.equal(status, 201);
+    await this.idle(session);
+  }
+
   async idle(session) {
     for (;;) {
       const { json: { state } } = await this.call(`/${session}`);

@@ -49,11 +49,18 @@ on('an answer is followed while it is written', async bench => {
   assert.equal(await page.locator('.call .running').count(), 1);
   await send(page, 'Be quick.');
   await page.getByLabel('Message', { exact: true }).and(page.locator('[placeholder^="Tell the run"]')).waitFor();
+  // It is seen until the run has read it.
+  await page.locator('article.queued', { hasText: 'Be quick.' }).waitFor();
+  assert.match(await page.title(), /^● /);
+  await page.locator('#list .runs', { hasText: 'running' }).waitFor();
   bench.write('go', '');
   await article(page, 'It is over.').waitFor();
   await page.locator('.call .done').waitFor();
   await article(page, 'Be quick.').waitFor();
   await page.locator('body:not(.running)').waitFor();
+  assert.equal(await page.locator('article.queued').count(), 0);
+  assert.equal(await article(page, 'Be quick.').count(), 1);
+  assert.doesNotMatch(await page.locator('body').innerText(), /\[STEERING\]/);
   assert.match(await page.locator('#means').innerText(), /The run has ended: \d turns/);
   assert.deepEqual(page.faults, []);
 });
@@ -78,7 +85,84 @@ on('a run is interrupted', async bench => {
   await send(page, 'Wait.');
   await page.locator('.call').waitFor();
   await page.getByRole('button', { name: 'Interrupt' }).click();
-  await page.locator('#means', { hasText: 'interrupted' }).waitFor();
+  await page.locator('#means:not(.failed)', { hasText: 'The run was interrupted.' }).waitFor();
+});
+
+/// Waits until the page has been painted twice, so that what follows a change is done.
+const painted = page => page.evaluate(() => new Promise(done => { requestAnimationFrame(() => requestAnimationFrame(done)); }));
+
+const isAtEnd = page => page.waitForFunction(() => {
+  const list = document.querySelector('#messages');
+  const last = list.querySelector('article:last-of-type');
+  return list.scrollHeight > list.clientHeight && last.getBoundingClientRect().bottom <= list.getBoundingClientRect().bottom + 1;
+});
+
+on('a session opens at its end, and what comes stays in view', async bench => {
+  const long = word => `${`${word} `.repeat(600)}\n\n`.repeat(2);
+  await bench.serves([...Array.from({ length: 6 }, (_, at) => says(long(`word${at}`))), uses('bash', { command: 'echo here' }), says(long('last'))]);
+  const session = await bench.session('First.');
+  for (let at = 1; at < 6; at += 1) await bench.prompt(session, `Prompt ${at}.`);
+  for (const width of [1280, 375]) {
+    const page = await bench.open({ viewport: { width, height: 720 } });
+    await page.goto(`${bench.link.split('#')[0]}#/${session}`);
+    await article(page, 'word5').waitFor();
+    await isAtEnd(page);
+    // Whoever reads further up stays there.
+    if (width === 375) continue;
+    await send(page, 'Once more.');
+    await article(page, 'Once more.').waitFor();
+    await article(page, 'last').waitFor();
+    await isAtEnd(page);
+    await page.locator('#messages').evaluate(list => { list.scrollTop -= 1000; });
+    await painted(page);
+    const top = await page.locator('#messages').evaluate(list => list.scrollTop);
+    await page.locator('#messages').evaluate(list => { list.append(Object.assign(document.createElement('p'), { textContent: 'more' })); });
+    await painted(page);
+    assert.equal(await page.locator('#messages').evaluate(list => list.scrollTop), top);
+    assert.deepEqual(page.faults, []);
+  }
+});
+
+on('what was typed and not sent is there again', async bench => {
+  await bench.serves([says('One.'), says('Two.')]);
+  await bench.session('First.');
+  const page = await bench.open();
+  const field = page.getByLabel('Message', { exact: true });
+  await field.fill('For a new one.');
+  await page.locator('#list a').first().click();
+  await article(page, 'One.').waitFor();
+  assert.equal(await field.inputValue(), '');
+  await field.fill('For the first.');
+  await page.reload();
+  await article(page, 'One.').waitFor();
+  assert.equal(await field.inputValue(), 'For the first.');
+  await page.getByRole('button', { name: 'New session' }).click();
+  await page.getByText('Say what to do. The session').waitFor();
+  assert.equal(await field.inputValue(), 'For a new one.');
+  await page.locator('#list a').first().click();
+  await article(page, 'One.').waitFor();
+  await page.keyboard.press('c');
+  await page.keyboard.press('Enter');
+  await article(page, 'Two.').waitFor();
+  await page.reload();
+  await article(page, 'Two.').waitFor();
+  assert.equal(await field.inputValue(), '');
+});
+
+on('calls of an answer that another branch shares are done there too', async bench => {
+  await bench.serves([uses('bash', { command: 'echo shared' }, { text: 'I look.' }), says('One.'), says('Other.')]);
+  await bench.session('First.');
+  const page = await bench.open();
+  await page.locator('#list a').first().click();
+  await article(page, 'One.').waitFor();
+  const look = article(page, 'I look.');
+  await look.hover();
+  await look.getByRole('button', { name: 'Fork' }).click();
+  await send(page, 'Otherwise.');
+  await article(page, 'Other.').waitFor();
+  await page.locator('body:not(.running)').waitFor();
+  assert.equal(await page.locator('.call .running').count(), 0);
+  assert.equal(await page.locator('.call .done').count(), 1);
 });
 
 on('a question is answered from two tabs at once, and counts once', async bench => {
@@ -91,6 +175,10 @@ on('a question is answered from two tabs at once, and counts once', async bench 
   await other.goto(one.url());
   await allow(other).waitFor();
   await accessible(one, 'a question');
+  // The list and the browser's tab say that it asks, and a no does not look like a yes.
+  await one.locator('#list .asks', { hasText: 'asks you' }).waitFor();
+  assert.match(await one.title(), /^\(\?\) /);
+  assert.equal(await one.locator('.question button.stop', { hasText: 'Deny' }).count(), 1);
   const answers = [];
   for (const page of [one, other]) {
     page.on('response', response => { if (response.url().includes('/questions/')) answers.push(response.status()); });
@@ -169,6 +257,29 @@ on('the tree shows every branch, and any message can be forked', async bench => 
   assert.ok(!page.url().includes(session));
   assert.equal(await article(page, 'Two.').count(), 1);
   assert.equal(await page.locator('#list a').count(), 2);
+  assert.deepEqual(page.faults, []);
+});
+
+on('sessions are searched, and code is copied', async bench => {
+  await bench.serves([...Array.from({ length: 8 }, () => says('One.')), says('So:\n\n```sh\nmake all\n```')]);
+  for (let at = 0; at < 7; at += 1) await bench.session(`Task ${at}.`);
+  const page = await bench.open();
+  await page.locator('#list a').nth(6).waitFor();
+  const search = page.getByRole('searchbox', { name: 'Search sessions' });
+  assert.equal(await search.count(), 0);
+  await bench.session('Paint the shed.');
+  await search.fill('shed PAINT');
+  await page.waitForFunction(() => document.querySelectorAll('#list a').length === 1);
+  await accessible(page, 'a search');
+  await page.locator('#list a').click();
+  await article(page, 'One.').waitFor();
+  await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+  await send(page, 'How?');
+  const block = article(page, 'make all').locator('.code');
+  await block.hover();
+  await block.getByRole('button', { name: 'Copy' }).click();
+  await block.getByRole('button', { name: 'Copied' }).waitFor();
+  assert.equal(await page.evaluate(() => navigator.clipboard.readText()), 'make all');
   assert.deepEqual(page.faults, []);
 });
 
@@ -381,6 +492,27 @@ on('an exported session is the same view in one file', async bench => {
       assert.deepEqual(page.faults, []);
     }
   }
+});
+
+on('an exported session has every branch', async bench => {
+  await bench.serves([says('One.'), says('Two.'), says('Other.')]);
+  const session = await bench.session('First.');
+  await bench.prompt(session, 'Second.');
+  const { nodes } = (await bench.call(`/${session}/tree`)).json;
+  await bench.prompt(session, 'Otherwise.', nodes.find(it => it.seq === 1).id);
+  const file = join(bench.folder, 'session.html');
+  writeFileSync(file, await bench.ah('-r', session, 'export', '--html'));
+  const page = await bench.page();
+  await page.goto(String(pathToFileURL(file)));
+  await article(page, 'Other.').waitFor();
+  assert.match(await page.title(), /^First\. · ah/);
+  assert.equal(await article(page, 'Two.').count(), 0);
+  assert.equal(await rows(page).count(), 6);
+  await rows(page).filter({ hasText: 'Two.' }).click();
+  await article(page, 'Two.').waitFor();
+  await page.getByRole('button', { name: 'Show the current branch' }).click();
+  await article(page, 'Other.').waitFor();
+  assert.deepEqual(page.faults, []);
 });
 
 on('another site and another name get nothing', async bench => {

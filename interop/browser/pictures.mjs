@@ -47,6 +47,7 @@ on('pictures', async bench => {
     ['page-light', { colorScheme: 'light', viewport: { width: 1280, height: 820 } }],
     ['page-dark', { colorScheme: 'dark', viewport: { width: 1280, height: 820 } }],
     ['page-narrow', { colorScheme: 'light', viewport: { width: 375, height: 760 } }],
+    ['page-narrow-dark', { colorScheme: 'dark', viewport: { width: 375, height: 760 } }],
   ]) {
     const page = await bench.open({ locale: 'en-GB', timezoneId: 'UTC', ...options });
     await page.goto(place);

@@ -27,6 +27,10 @@ const LOOK: Duration = Duration::from_secs(1);
 /// Number of times that it finds itself unused before it ends. A client that has started it needs time to come.
 const PATIENCE: u32 = 10;
 
+/// What a person reads who opens the address without its key.
+const THE_WAY_IN: &str = "This is a server of ah. Open the link that `ah serve` printed behind `page:`. Programs send the \
+    token as `Authorization: Bearer TOKEN`.\n";
+
 /// Time in which requests may end once the server is stopped.
 const LEAVE: Duration = Duration::from_secs(1);
 
@@ -94,8 +98,12 @@ pub async fn serve(
         let refusal = refusal((&guard, &page), &rate, &request);
         async move {
             match refusal {
-                // Nothing is said to those who may not ask, and they say nothing more.
-                Some(status) => (status, [(CONNECTION, "close")]).into_response(),
+                // Those who may not ask say nothing more, and are told nothing; a person at the bare address is told the way.
+                Some(status) => {
+                    let is_bare = (status, request.uri().path()) == (StatusCode::UNAUTHORIZED, "/");
+                    let words = if is_bare { THE_WAY_IN } else { "" };
+                    (status, [(CONNECTION, "close")], words).into_response()
+                }
                 None => {
                     if let Some(ConnectInfo(visitor)) =
                         request.extensions().get::<ConnectInfo<Visitor>>()

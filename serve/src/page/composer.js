@@ -3,16 +3,22 @@
 import { dollars, el, show, tell } from './dom.js';
 
 /// The field and the questions in an element. `act` has what can be done: `send(text, at, isCopy)`, `steer(text)`,
-/// `interrupt()`, `answer(id, answers)`; each may fail with an error for people.
+/// `interrupt()`, `answer(id, answers)`; each may fail with an error for people. What was typed and not sent is kept for
+/// its `place`, as long as the browser's tab.
 export class Composer {
   #act;
   #at = null;
   #state = { running: false, questions: [], ended: null };
   #asked = new Map();
+  #draft;
 
   constructor(element, act) {
     this.#act = act;
-    this.field = el('textarea', { id: 'field', rows: 1, 'aria-describedby': 'means', keydown: event => this.#key(event) });
+    this.#draft = `draft:${act.place ?? ''}`;
+    this.field = el('textarea', {
+      id: 'field', rows: 1, 'aria-describedby': 'means', keydown: event => this.#key(event), input: () => this.#keep(),
+    });
+    this.field.value = sessionStorage.getItem(this.#draft) ?? '';
     this.copy = el('input', { type: 'checkbox', id: 'copy', change: () => this.#name() });
     this.questions = el('div', { class: 'questions' });
     this.means = el('p', { id: 'means' });
@@ -32,6 +38,7 @@ export class Composer {
   set state(state) {
     const was = this.#state;
     this.#state = state;
+    this.fail(null);
     if (was.running && !state.running && state.ended) tell(ending(state.ended));
     if (!was.running && state.running) tell('The run has begun.');
     this.#ask();
@@ -51,7 +58,18 @@ export class Composer {
   async interrupt() { if (this.#state.running) await this.#try(() => this.#act.interrupt()); }
 
   /// Shows an error, or none.
-  fail(error) { show(this.fault, error?.message ?? ''); }
+  fail(error) {
+    const reason = error?.message ?? '';
+    show(this.fault, reason.charAt(0).toUpperCase() + reason.slice(1));
+  }
+
+  /// Leads to the first question.
+  answer() { this.questions.querySelector('button, input')?.focus(); }
+
+  #keep() {
+    if (this.field.value) sessionStorage.setItem(this.#draft, this.field.value);
+    else sessionStorage.removeItem(this.#draft);
+  }
 
   #name() {
     const { running, ended } = this.#state;
@@ -64,7 +82,7 @@ export class Composer {
     this.field.placeholder = isSteering ? 'Tell the run something before its next step' : at ? `Go on after @${at.seq}` : 'Say what to do';
     show(this.means, isSteering ? 'running' : at ? `after @${at.seq}${this.copy.checked ? ', in a new session' : ', as another branch'}`
       : ended ? ending(ended) : 'Enter sends, Shift+Enter is a new line');
-    this.means.classList.toggle('failed', Boolean(!running && !at && ended?.is_error));
+    this.means.classList.toggle('failed', Boolean(!running && !at && ended?.is_error && !ended.is_stopped));
     this.means.classList.toggle('running', isSteering);
     this.copied.hidden = !at;
     this.keep.hidden = !at;
@@ -87,6 +105,7 @@ export class Composer {
     const isDone = await this.#try(() => (isSteering ? this.#act.steer(text) : this.#act.send(text, at?.id ?? null, Boolean(at && this.copy.checked))));
     if (!isDone) return;
     this.field.value = '';
+    this.#keep();
     this.#at = null;
     this.#name();
     if (isSteering) tell('It is queued for the next step.');
@@ -133,16 +152,22 @@ export class Composer {
     const isPressed = picks.length === 1 && !only.is_multiple && about;
     const fields = isPressed ? [] : picks.map((pick, at) => new Pick(pick, `${id}-${at}`, !about));
     const buttons = isPressed ? only.options.map(option =>
-      el('button', { type: 'button', title: option.description, click: () => answer({ [only.question]: option.label }) }, option.label))
+      el('button', {
+        type: 'button', class: option.label.startsWith('Deny') ? 'stop' : null, title: option.description,
+        click: () => answer({ [only.question]: option.label }),
+      }, option.label))
       : [el('button', { type: 'submit' }, 'Answer')];
     const element = el('form', { class: 'question', 'aria-label': 'Question', submit: event => {
       event.preventDefault();
       answer(Object.fromEntries(fields.map(field => [field.question, field.value])));
     } },
-    about && el('pre', { class: 'about', tabindex: 0, role: 'group', 'aria-label': 'What it is about' }, about),
+    about && el('pre', { class: 'about', tabindex: 0, role: 'group', 'aria-label': 'What it is about' }, drawn(about)),
     isPressed && el('p', {}, only.question),
     fields.map(field => field.element),
-    el('div', { class: 'row' }, buttons, el('button', { type: 'button', class: 'quiet', click: () => answer(null) }, 'No answer')));
+    el('div', { class: 'row' }, buttons, el('button', {
+      type: 'button', class: 'quiet', click: () => answer(null),
+      title: about ? 'The call is denied, as nobody has answered' : 'The agent is told that nobody has answered',
+    }, 'No answer')));
     return element;
   }
 }
@@ -165,10 +190,17 @@ class Pick {
   }
 }
 
+/// Returns what a permission is about; of an edit, with the lines of its change in their colours.
+function drawn(about) {
+  const isEdit = /^The agent wants to use \S*edit:/i.test(about);
+  const kind = line => (isEdit && { '+': 'added', '-': 'removed' }[/^ {2}([+-]) /.exec(line)?.[1]]) || null;
+  return about.split('\n').map(line => el('span', { class: kind(line) }, `${line}\n`));
+}
+
 /// Returns how a run ended, for people.
 function ending({ is_error: isError, is_stopped: isStopped, text, turns, cost_usd: cost }) {
-  if (isError) return `The run failed: ${text.slice(0, 300)}`;
   if (isStopped) return 'The run was interrupted.';
+  if (isError) return `The run failed: ${text.slice(0, 300)}`;
   const spent = cost ? `, ${dollars(cost)}` : '';
   return `The run has ended: ${turns === 1 ? '1 turn' : `${turns} turns`}${spent}.`;
 }

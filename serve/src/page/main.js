@@ -7,11 +7,14 @@ import { SessionView } from './session.js';
 
 const TOKEN = /^[0-9a-f]{64}$/;
 const REFRESH = 5_000;
+/// Number of sessions from which on they can be searched.
+const MANY = 8;
 const NARROW = '(max-width: 60rem)';
 
 let source;
 let view = null;
 let refreshing = null;
+let sessions = [];
 
 function start() {
   theme();
@@ -21,6 +24,7 @@ function start() {
   if (held) return hold(JSON.parse(held.textContent));
   window.addEventListener('hashchange', () => enter());
   by('new').addEventListener('click', () => go(''));
+  by('wanted').addEventListener('input', () => listed());
   return enter();
 }
 
@@ -51,6 +55,7 @@ function enter() {
 
 /// Goes to a place; null is where a token is asked for.
 function go(session, message = null) {
+  if (source?.isReadOnly) return open('', message);
   if (session === null) return ask('The server has ended, or has another token now.');
   const place = session ? `#/${[session, message].filter(Boolean).map(encodeURIComponent).join('/')}` : '';
   if (place === location.hash) return enter();
@@ -99,7 +104,7 @@ async function open(session, message) {
   mark(session);
   list();
   if (!session && !source.isReadOnly) return begin();
-  view = new SessionView(source, session, message, go);
+  view = new SessionView(source, session, message, go, list);
   const own = view;
   try {
     await own.open();
@@ -115,27 +120,35 @@ async function open(session, message) {
 function begin() {
   show(by('title'), 'New session');
   document.title = 'ah';
-  show(by('messages'), el('p', { class: 'welcome' }, 'Say what to do. The session runs in the folder of ', el('code', {}, 'ah serve'), ', with its rules and its sandbox.'));
+  show(by('messages'), el('p', { class: 'welcome' }, 'Say what to do. The session runs in the folder of ', el('code', {}, 'ah serve'), ', with its rules and permissions.'));
   const composer = new Composer(by('below'), { send: async text => go((await source.begin(text)).session) });
   composer.focus();
 }
 
 async function list() {
   if (source.isReadOnly) return;
-  let sessions;
   try {
-    sessions = await source.list();
+    const known = await source.list();
+    if (JSON.stringify(known) === JSON.stringify(sessions)) return;
+    sessions = known;
   } catch (error) {
     if (error.status === 401) go(null);
     return;
   }
-  const told = JSON.stringify(sessions);
-  if (by('list').dataset.told === told) return;
-  by('list').dataset.told = told;
+  listed();
+}
+
+/// Shows the sessions whose titles have the words that are searched for.
+function listed() {
+  by('wanted').hidden = sessions.length < MANY;
+  const words = by('wanted').value.toLowerCase().split(/\s+/);
+  const found = sessions.filter(({ title }) => words.every(word => title.toLowerCase().includes(word)));
   const had = document.activeElement?.closest('#list a')?.dataset.id;
-  show(by('list'), sessions.map(({ id, title, messages, updated_ms: at }) => el('li', {},
+  show(by('list'), found.map(({ id, title, messages, updated_ms: at, running, questions }) => el('li', { class: questions ? 'asks' : running ? 'runs' : null },
     el('a', { href: `#/${encodeURIComponent(id)}`, 'data-id': id }, el('span', { class: 'words' }, plain(title) || id),
-      el('span', { class: 'weak' }, `${time(at)} · ${messages === 1 ? '1 message' : `${messages} messages`}`)))));
+      el('span', { class: 'weak' }, [
+        questions ? 'asks you' : running ? 'running' : time(at), messages === 1 ? '1 message' : `${messages} messages`,
+      ].join(' · '))))));
   mark(decodeURIComponent(location.hash.split('/')[1] ?? ''));
   if (had) [...by('list').querySelectorAll('a')].find(it => it.dataset.id === had)?.focus();
 }
@@ -198,6 +211,7 @@ const KEYS = {
   o: ['Open or fold the calls of a message', unfold],
   f: ['Fork after the message', () => view?.fork()],
   c: ['Write a message', () => by('field')?.focus()],
+  a: ['Answer the question', () => view?.composer?.answer()],
   x: ['Interrupt the run', () => view?.composer?.interrupt()],
   t: ['Tree (arrows move, Enter shows)', () => view?.tree.focus()],
   s: ['Sessions', () => (by('list').querySelector('a') ?? by('new')).focus()],

@@ -2,13 +2,16 @@
 
 import { dollars, draw, duration, el, put, show, time, tokens } from './dom.js';
 import { code, markdown } from './markdown.js';
-import { isNote, node } from './server.js';
+import { isNote, node, withoutMark } from './server.js';
 
 const PICTURES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'];
 /// Arguments that say best what a call is about, the best first.
 const KEYS = ['command', 'file_path', 'notebook_path', 'path', 'pattern', 'url', 'query', 'description', 'prompt', 'skill'];
 /// Longest text that is shown at once, in characters; a browser cannot lay out more without a pause.
 const LONGEST = 400_000;
+
+/// Shortest time of a call that is shown, in milliseconds.
+const NOTABLE = 50;
 
 const TYPED = ['prompt', 'steering', 'follow_up'];
 
@@ -63,7 +66,7 @@ function rest(message, around) {
 function shown(block, message, around) {
   switch (block.type) {
     case 'text': return isNote(block.text) ? folded('Note to the model', () => markdown(block.text))
-      : el('div', { class: 'text' }, markdown(block.text));
+      : el('div', { class: 'text' }, markdown(withoutMark(block.text)));
     case 'thinking': return block.thinking ? folded('Thinking', () => markdown(block.thinking)) : null;
     case 'redacted_thinking': return el('p', { class: 'weak' }, 'Thinking that the vendor does not disclose');
     case 'image': return picture(block);
@@ -138,14 +141,14 @@ class Call {
     const result = this.#result;
     const [sign, word] = !result ? ['…', 'running'] : result.is_error ? ['✗', 'failed'] : ['✓', 'done'];
     const key = KEYS.map(it => input?.[it]).find(it => typeof it === 'string')
-      ?? Object.values(input ?? {}).find(it => typeof it === 'string') ?? '';
+      ?? input?.questions?.[0]?.question ?? Object.values(input ?? {}).find(it => typeof it === 'string') ?? '';
     const diff = hunks(result?.details);
     const count = mark => diff.flatMap(hunk => hunk.lines).filter(line => line.startsWith(mark)).length;
     show(this.summary,
       el('span', { class: word }, el('span', { 'aria-hidden': 'true' }, sign), el('span', { class: 'unseen' }, `${word}: `)),
       el('b', {}, name), el('code', {}, short(key)),
       diff.length ? [el('span', { class: 'added' }, `+${count('+')}`), el('span', { class: 'removed' }, `−${count('-')}`)] : null,
-      result ? el('span', { class: 'weak' }, duration(result.duration_ms)) : null);
+      result && result.duration_ms >= NOTABLE ? el('span', { class: 'weak' }, duration(result.duration_ms)) : null);
   }
 
   #fill() {
@@ -219,6 +222,13 @@ function changes(all) {
   });
   const bodies = rows.map(it => el('tbody', {}, it));
   return el('div', { class: 'wide diff', tabindex: 0, role: 'group', 'aria-label': 'Changes' }, el('table', {}, bodies));
+}
+
+/// Returns the article of a message that the run has not read yet.
+export function queued(text) {
+  return el('article', { class: 'user queued', tabindex: -1, 'aria-label': 'Your message, for the next step' },
+    el('header', {}, el('span', { class: 'author' }, 'You'), el('span', {}, 'queued for the next step')),
+    el('div', { class: 'text' }, markdown(text)));
 }
 
 /// The answer that is being written.

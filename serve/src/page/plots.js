@@ -77,7 +77,7 @@ function table(rows, open) {
   const head = ['Message', 'In', 'Cached', 'Out', 'Cost'].map(it => el('th', { scope: 'col' }, it));
   const row = it => el('tr', {}, [`@${it.seq}`, tokens(it.input_tokens), tokens(it.cached_tokens), tokens(it.output_tokens),
     it.cost_usd === null ? '–' : dollars(it.cost_usd)].map(cell => el('td', {}, cell)));
-  const element = el('details', { class: 'folded', open, toggle: () => fill() }, el('summary', {}, `All ${rows.length} answers`));
+  const element = el('details', { class: 'folded', open, toggle: () => fill() }, el('summary', {}, rows.length === 1 ? '1 answer' : `All ${rows.length} answers`));
   const fill = () => {
     if (!element.open || element.childElementCount > 1) return;
     element.append(el('div', { class: 'wide', tabindex: 0, role: 'group', 'aria-label': 'Usage of each answer' },

@@ -135,18 +135,21 @@ async function* pieces(body) {
 export class Archive {
   isReadOnly = true;
   #messages;
+  #current;
 
-  constructor({ name, messages }) {
+  constructor({ name, messages, current }) {
     this.name = name;
-    this.#messages = messages;
+    this.#messages = new Map(messages.map(message => [message.id, message]));
+    this.#current = current ?? messages.at(-1)?.id ?? null;
   }
 
   async list() { return []; }
-  async tree() {
-    const nodes = this.#messages.map(node);
-    return { name: this.name, current: nodes.at(-1)?.id ?? null, nodes };
+  async tree() { return { name: this.name, current: this.#current, nodes: [...this.#messages.values()].map(node) }; }
+  async messages(_, at) {
+    const branch = [];
+    for (let message = this.#messages.get(at); message; message = this.#messages.get(message.parent)) branch.unshift(message);
+    return { messages: branch, isWhole: true };
   }
-  async messages() { return { messages: this.#messages, isWhole: true }; }
   async follow() {}
 }
 
@@ -161,7 +164,7 @@ export function node(message) {
     seq: message.seq,
     role: message.role,
     origin: typeof message.origin === 'string' ? message.origin : Object.keys(message.origin)[0],
-    text: texts.map(block => block.text).join(' ').trim().slice(0, 120),
+    text: texts.map(block => withoutMark(block.text)).join(' ').trim().slice(0, 120),
     tools: message.content.filter(block => block.type === 'tool_use').map(block => block.name),
     agent: null,
     at_ms: message.created_at,
@@ -176,6 +179,9 @@ export function node(message) {
     },
   };
 }
+
+/// Returns a text without the mark that tells the model where it comes from; people see that from who has said it.
+export const withoutMark = text => text.replace(/^\[(?:STEERING|UPDATE)\]\s*/, '');
 
 /// Returns whether nobody has typed a text: it tells the model what happened beside the conversation.
 export const isNote = text => /^\[(ah|HOOK|NOTE)\]/.test(text);

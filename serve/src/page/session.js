@@ -2,37 +2,52 @@
 
 import { Composer } from './composer.js';
 import { by, el, plain, put, show, tell } from './dom.js';
-import { Draft, article } from './message.js';
+import { Draft, article, queued } from './message.js';
 import { usage } from './plots.js';
-import { node } from './server.js';
+import { node, withoutMark } from './server.js';
 import { Tree } from './tree.js';
 
 /// Distance from the end at which the messages are followed, in pixels.
 const NEAR = 120;
 
-/// The view of a session. `go(session, message)` opens another place.
+/// The view of a session. `go(session, message)` opens another place; `changed()` is called when a run begins, asks or ends.
 export class SessionView {
   #source;
   #session;
   #at;
   #go;
+  #changed;
   #stop = new AbortController();
   #calls = new Map();
   #draft = null;
   #isUsageDue = false;
   #nodes = [];
   #earlier = null;
+  /// Ids of the messages that are shown, those of results included, which stand with their calls.
+  #shown = new Set();
+  /// Whether the end is kept in view while messages grow. Heights of what was never in view are guessed, so it is set by
+  /// what the reader does and never asked of the heights.
+  #isFollowing = true;
+  #top = 0;
+  #grown = new ResizeObserver(() => this.#keep());
+  /// Steering messages that the run has not read yet: elements by their text.
+  #queued = new Map();
+  #title = 'Session';
 
-  constructor(source, session, at, go) {
+  constructor(source, session, at, go, changed) {
     this.#source = source;
     this.#session = session;
     this.#at = at;
     this.#go = go;
+    this.#changed = changed;
     this.list = by('messages');
+    this.#grown.observe(this.list);
+    this.list.addEventListener('scroll', () => this.#scrolled(), { signal: this.#stop.signal });
     this.tree = new Tree(by('tree'), chosen => this.#look(chosen));
     this.composer = source.isReadOnly ? null : new Composer(by('below'), {
+      place: session,
       send: (text, message, isCopy) => this.#send(text, message, isCopy),
-      steer: text => source.steer(session, text),
+      steer: text => this.#steer(text),
       interrupt: () => source.interrupt(session),
       answer: (question, answers) => source.answer(session, question, answers),
     });
@@ -46,7 +61,7 @@ export class SessionView {
     if (!isElsewhere) this.#at = null;
     this.tree.set(tree.nodes, tree.current, this.#at ?? tree.current);
     this.#nodes = tree.nodes;
-    this.#name(tree.name);
+    this.#titled(tree.name);
     this.#count();
     const last = this.#at === null ? tree.current : this.tree.end(this.#at);
     await this.#load(last, tree.current);
@@ -55,7 +70,10 @@ export class SessionView {
   }
 
   /// Ends it.
-  close() { this.#stop.abort(); }
+  close() {
+    this.#stop.abort();
+    this.#grown.disconnect();
+  }
 
   /// The messages that are shown.
   get articles() { return [...this.list.querySelectorAll('article')]; }
@@ -67,17 +85,25 @@ export class SessionView {
     if (known) this.composer?.forkAt(known);
   }
 
-  #name(name) {
+  #titled(name) {
     const [first] = this.#nodes;
-    const title = name || plain(first?.text.split('\n')[0] ?? '') || 'Session';
-    show(by('title'), title);
-    document.title = `${title.slice(0, 60)} · ah`;
+    this.#title = name || plain(first?.text.split('\n')[0] ?? '') || 'Session';
+    show(by('title'), this.#title);
+    this.#tab({ running: false, questions: [] });
+  }
+
+  /// Says in the browser's tab what the session is doing.
+  #tab({ running, questions }) {
+    const sign = questions.length ? '(?) ' : running ? '● ' : '';
+    document.title = `${sign}${this.#title.slice(0, 60)} · ah`;
   }
 
   /// Shows the branch that ends with a message.
   async #load(last, current) {
     show(this.list);
     this.#calls.clear();
+    this.#shown.clear();
+    this.#queued.clear();
     this.#draft = null;
     this.#earlier = null;
     if (!last) return;
@@ -101,8 +127,11 @@ export class SessionView {
       fork: this.composer && (known => this.composer.forkAt(known)),
     };
     for (const message of messages) {
+      this.#shown.add(message.id);
       const made = article(message, around);
-      if (made) this.list.insertBefore(made, before);
+      if (!made) continue;
+      this.list.insertBefore(made, before);
+      this.#grown.observe(made);
     }
   }
 
@@ -131,9 +160,28 @@ export class SessionView {
     if (wanted) {
       wanted.scrollIntoView({ block: 'start' });
       wanted.focus({ preventScroll: true });
+      this.#isFollowing = false;
     } else {
-      this.list.scrollTop = this.list.scrollHeight;
+      this.#toEnd();
     }
+  }
+
+  #toEnd() {
+    this.#isFollowing = true;
+    this.#keep();
+  }
+
+  /// Keeps the end in view, if it is followed.
+  #keep() {
+    if (this.#isFollowing) this.list.scrollTop = this.list.scrollHeight;
+  }
+
+  /// Whoever scrolls up leaves the end, and whoever comes near it follows it again.
+  #scrolled() {
+    const { scrollTop: top, scrollHeight, clientHeight } = this.list;
+    if (scrollHeight - top - clientHeight < NEAR) this.#isFollowing = true;
+    else if (top < this.#top) this.#isFollowing = false;
+    this.#top = top;
   }
 
   /// Looks at a node of the tree: here if it is on this branch, else at its branch.
@@ -143,6 +191,7 @@ export class SessionView {
     const found = isHere(chosen.id) ?? (chosen.origin === 'results' ? isHere(chosen.parent) : undefined);
     this.tree.view(chosen.id);
     if (!found) return this.#go(this.#session, chosen.id);
+    this.#isFollowing = false;
     found.scrollIntoView({ block: 'start' });
     return found.focus({ preventScroll: true });
   }
@@ -150,7 +199,23 @@ export class SessionView {
   async #send(text, message, isCopy) {
     const { session } = isCopy ? await this.#source.fork(this.#session, text, message)
       : await this.#source.prompt(this.#session, text, message);
-    if (session !== this.#session || this.#at !== null) this.#go(session);
+    if (session !== this.#session || this.#at !== null) return this.#go(session);
+    return this.#toEnd();
+  }
+
+  /// Steers the run, and shows the message until the run reads it.
+  async #steer(text) {
+    await this.#source.steer(this.#session, text);
+    if (this.#at !== null) return;
+    const element = queued(text);
+    this.#queued.set(text, element);
+    this.list.append(element);
+    this.#toEnd();
+  }
+
+  #read(text) {
+    this.#queued.get(text)?.remove();
+    this.#queued.delete(text);
   }
 
   #follow(last) {
@@ -173,49 +238,45 @@ export class SessionView {
   }
 
   #state(state) {
-    if (!state.running) this.#write(null);
+    if (!state.running) {
+      this.#write(null);
+      for (const text of [...this.#queued.keys()]) this.#read(text);
+    }
     this.composer.state = state;
+    this.#tab(state);
+    this.#changed();
     document.body.classList.toggle('running', state.running);
     document.body.classList.toggle('asked', state.questions.length > 0);
   }
 
   #message(message) {
+    if (this.#shown.has(message.id)) return;
     const known = node(message);
-    const isNew = !this.tree.get(message.id);
-    if (!isNew) return;
+    if (!this.tree.get(message.id)) this.#nodes.push(known);
     this.tree.add(known);
-    this.#nodes.push(known);
-    if (this.#nodes.length === 1) this.#name(null);
+    if (this.#nodes.length === 1) this.#titled(null);
     this.#count();
     if (this.#at !== null) return;
-    this.#near(() => {
-      if (message.role === 'assistant') this.#write(null);
-      this.#put([message], this.#draft?.element ?? null);
-    });
+    if (message.role === 'assistant') this.#write(null);
+    for (const block of message.content) if (block.type === 'text') this.#read(withoutMark(block.text));
+    this.#put([message], this.#draft?.element ?? this.#queued.values().next().value ?? null);
+    this.#keep();
     if (message.role === 'assistant') tell(known.tools.length ? `It calls ${known.tools.join(', ')}.` : 'An answer has come.');
   }
 
   #piece(piece) {
     if (this.#at !== null) return;
     if (piece.reset) return this.#draft?.clear();
-    return this.#near(() => {
-      if (!this.#draft) this.#write(new Draft());
-      this.#draft.add(piece);
-    });
+    if (!this.#draft) this.#write(new Draft());
+    return this.#draft.add(piece);
   }
 
   #write(draft) {
     this.#draft?.element.remove();
     this.#draft = draft;
-    if (draft) this.list.append(draft.element);
-  }
-
-  /// Does what makes the messages longer; whoever looks at the end still does so.
-  #near(act) {
-    const { list } = this;
-    const isNear = list.scrollHeight - list.scrollTop - list.clientHeight < NEAR;
-    act();
-    if (isNear) requestAnimationFrame(() => { list.scrollTop = list.scrollHeight; });
+    if (!draft) return;
+    this.list.insertBefore(draft.element, this.#queued.values().next().value ?? null);
+    this.#grown.observe(draft.element);
   }
 
   #count() {

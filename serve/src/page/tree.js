@@ -2,6 +2,7 @@
 // from, one level further in.
 
 import { draw, el, plain, show } from './dom.js';
+import { withoutMark } from './server.js';
 
 const DEEPEST = 6;
 
@@ -20,6 +21,7 @@ export class Tree {
   #focused = null;
   #rows = [];
   #isDue = false;
+  #isPlaced = false;
 
   constructor(element, open) {
     this.#open = open;
@@ -105,6 +107,11 @@ export class Tree {
     if (!this.#rows.length) show(this.#element, el('div', { role: 'treeitem', 'aria-level': 1, class: 'weak' }, 'No messages yet'));
     if (had) this.focus();
     this.#element.parentElement.scrollTop = top;
+    // Once, to where the reader is.
+    if (!this.#isPlaced && this.#rows.length) {
+      this.#isPlaced = true;
+      this.#element.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: 'nearest' });
+    }
   }
 
   /// Returns the rows. Results of calls are left out where nothing depends on them.
@@ -132,7 +139,7 @@ export class Tree {
 
   #row({ node, rails, isFork }, isCurrent, isViewed) {
     const isNow = node.id === this.#current;
-    const words = plain(node.text) || node.tools.join(', ') || node.origin.replace('_', ' ');
+    const words = plain(withoutMark(node.text)) || node.tools.join(', ') || node.origin.replace('_', ' ');
     const isOpen = !this.#folded.has(node.id);
     const classes = [node.role, isCurrent.has(node.id) && 'on-current', isViewed.has(node.id) && 'on-view', isNow && 'now'];
     return el('div', {
