@@ -157,17 +157,17 @@ impl Folder {
         Ok((Self(folder), 0))
     }
 
-    /// Opens the folder at a path below this one. Creates the folders that are missing on the way, with mode 777 less the
-    /// umask.
+    /// Opens the folder at a path below this one. Creates the folders that are missing on the way, with `mode` less
+    /// the umask.
     ///
     /// # Errors
     ///
     /// As for [`Self::folder`], and if a folder cannot be created.
-    pub fn make_folders(&self, path: &Path) -> io::Result<Self> {
+    pub fn make_folders(&self, path: &Path, mode: u32) -> io::Result<Self> {
         let (mut folder, missing) = self.descend(path)?;
         let names = names(path)?;
         for name in &names[names.len() - missing..] {
-            match folder.create_folder(name, 0o777) {
+            match folder.create_folder(name, mode) {
                 Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
                 _ => folder = folder.folder(Path::new(name))?,
             }

@@ -64,7 +64,7 @@ fn a_link_on_the_way_is_refused_and_named() {
         for way in ["link", "link/b", "link/missing/b"] {
             for error in [
                 root.folder(Path::new(way)).unwrap_err(),
-                root.make_folders(Path::new(way)).unwrap_err(),
+                root.make_folders(Path::new(way), 0o777).unwrap_err(),
                 root.look(&Path::new(way).join("file")).unwrap_err(),
             ] {
                 assert!(has_link(&error), "{way}: {error}");
@@ -122,10 +122,10 @@ fn what_is_missing_is_counted_and_made() {
         assert_eq!(found, missing, "{way}");
     }
     assert_eq!(root.look(Path::new("a/x/y")).unwrap(), None);
-    root.make_folders(Path::new("a/x/y/z")).unwrap();
+    root.make_folders(Path::new("a/x/y/z"), 0o777).unwrap();
     assert!(path.join("root/a/x/y/z").is_dir());
-    assert!(root.make_folders(Path::new("a/b/file/x")).is_err());
-    assert!(root.make_folders(Path::new("a/../../x")).is_err());
+    assert!(root.make_folders(Path::new("a/b/file/x"), 0o777).is_err());
+    assert!(root.make_folders(Path::new("a/../../x"), 0o777).is_err());
     assert!(!path.join("x").exists());
 }
 
@@ -148,7 +148,7 @@ fn a_path_longer_than_one_call_takes_leads_to_its_end_and_tells_where_it_ends() 
     let (_folder, _path, root) = laid();
     let names = ["deep"; 2_000];
     let path: PathBuf = names.iter().collect();
-    root.make_folders(&path).unwrap();
+    root.make_folders(&path, 0o777).unwrap();
     let (bottom, missing) = root.descend(&path).unwrap();
     assert_eq!(missing, 0);
     bottom

@@ -83,7 +83,7 @@ impl FileEdit {
         let (Some(above), Some(name)) = (below.parent(), below.file_name()) else {
             return Err(io::Error::other("it has no name"));
         };
-        let around = folder.make_folders(above)?;
+        let around = folder.make_folders(above, 0o777)?;
         let found = around.status(name)?;
         if let FileState::Folder { .. } = self.then {
             match found {

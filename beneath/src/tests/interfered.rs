@@ -91,7 +91,7 @@ fn step(root: &Folder, (kind, one, other): (u8, usize, usize)) -> io::Result<Str
     let (one, other) = (Path::new(PATHS[one]), Path::new(PATHS[other]));
     let nothing = Ok(String::new());
     match kind {
-        0 => root.make_folders(one).map(drop)?,
+        0 => root.make_folders(one, 0o777).map(drop)?,
         1 => {
             let (around, name) = root.entry(one)?;
             return io::read_to_string(around.open_file(name, OFlags::RDONLY)?);
@@ -123,7 +123,7 @@ fn step(root: &Folder, (kind, one, other): (u8, usize, usize)) -> io::Result<Str
         }
         8 => {
             let (around, name) = root.entry(one)?;
-            let folder = root.make_folders(other)?;
+            let folder = root.make_folders(other, 0o777)?;
             folder.add_name(&around.place(name)?, OsStr::new("linked"))?;
         }
         _ => {

@@ -89,8 +89,8 @@ impl Workspace {
         let within = self.files.lock().await.within.clone();
         let folder = self.place.top.join(&within);
         // Git knows no empty folders.
-        let made =
-            Folder::follow(&self.place.top).and_then(|top| top.make_folders(within.as_ref()));
+        let made = Folder::follow(&self.place.top)
+            .and_then(|top| top.make_folders(within.as_ref(), 0o777));
         match made {
             Ok(_) => Ok(folder),
             Err(error) => Err(unwritable(&folder, &error)),

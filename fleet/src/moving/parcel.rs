@@ -173,7 +173,7 @@ pub(super) fn unpack(file: &Path, folder: &Path) -> Result<Paths, Error> {
             && entry.size() == listed.size;
         let place = target(&paths, &listed.name).filter(|_| is_listed);
         let (below, name) = place.ok_or_else(|| refused("it is not as its list says"))?;
-        let created = top.make_folders(&below);
+        let created = top.make_folders(&below, 0o700);
         let created = created.and_then(|folder| folder.create_file(&name, 0o600));
         let written = created.map_err(|error| unwritable(&folder.join(below), &error))?;
         let (_, sha256) = copied(entry, written).map_err(unreadable)?;

@@ -49,7 +49,7 @@ pub(super) fn copy(from: &Paths, to: &Paths) -> Result<(), Error> {
                 Some(found) if found.is_file() => copy_file(&here, &there, &name)?,
                 Some(_) => {
                     let outputs = here.folder(Path::new(&name))?;
-                    let copies = there.make_folders(Path::new(&name))?;
+                    let copies = there.make_folders(Path::new(&name), 0o700)?;
                     for name in outputs.files()? {
                         copy_file(&outputs, &copies, &name)?;
                     }

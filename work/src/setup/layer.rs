@@ -85,7 +85,7 @@ impl Layer {
         for name in names {
             let path = Path::new(name);
             let (from, name) = top.entry(path)?;
-            let to = files.make_folders(path.parent().unwrap_or(Path::new("")))?;
+            let to = files.make_folders(path.parent().unwrap_or(Path::new("")), 0o777)?;
             copy_entry((&from, name), (&to, name), 0)?;
         }
         let mut list = own.create_file(NAMES.as_ref(), 0o666)?;
