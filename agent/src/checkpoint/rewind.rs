@@ -121,10 +121,7 @@ impl Rewind {
             .same
             .extend(names.map(|(path, _)| path.to_path_buf()));
         // One that was there before was made again.
-        let is_folder = |path: &PathBuf| {
-            let then = states.get(path.as_path());
-            matches!(then, Some(FileState::Folder { .. }))
-        };
+        let is_folder = |path: &Path| matches!(states.get(path), Some(FileState::Folder { .. }));
         rewind.made.retain(|path| !is_folder(path));
         rewind.leave_filled_folders(&workspace);
         rewind.changes.sort_by(|a, b| a.path.cmp(&b.path));
