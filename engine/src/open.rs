@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ah_agent::{Audience, Session};
+use ah_agent::{Audience, Ports, Session, SessionSettings, Toolbox};
 use ah_config::{Config, Error, ErrorKind};
-use ah_conversation::{Interface, Provider};
+use ah_conversation::{Interface, Provider, StoreError};
 use ah_store::{Holder, OpenError, Paths, SessionStore, Sessions, Tree};
 use tokio::time::sleep;
 
@@ -129,7 +129,7 @@ async fn begin(
     if let Some(name) = recorded_as {
         store.set_model(name).await?;
     }
-    let (ports, tools, settings) = assemble::session(
+    let parts = assemble::session(
         provider,
         &store,
         config,
@@ -138,16 +138,22 @@ async fn begin(
         &mut warnings,
     )
     .await?;
-    let session = if plan.takes_over {
-        Session::take_over(ports, tools, settings).await?
-    } else {
-        Session::open(ports, tools, settings).await?
-    };
     Ok(Opened {
-        session,
+        session: loaded(plan, parts).await?,
         store,
         warnings,
     })
+}
+
+/// Loads the conversation of a session.
+async fn loaded(
+    plan: &SessionPlan,
+    (ports, tools, settings): (Ports, Toolbox, SessionSettings),
+) -> Result<Session, StoreError> {
+    match plan.takes_over {
+        true => Session::take_over(ports, tools, settings).await,
+        false => Session::open(ports, tools, settings).await,
+    }
 }
 
 /// Returns the model of a session: the one that is given, its own, or that of the configuration.

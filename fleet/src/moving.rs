@@ -88,18 +88,17 @@ pub async fn away(config: &Config, from: Source, to: Destination) -> Result<Move
     Ok(Moved { session, left })
 }
 
-/// Returns whether a session was on its way into the folder of the configuration when that was cut off.
-pub fn is_coming(config: &Config, wanted: &str) -> bool {
-    waiting(&config.session_folder().path.join(COMING), wanted).is_some()
-}
-
-/// Whether the folder of the configuration has this session, or has begun to give it away.
-pub fn is_here(config: &Config, wanted: &str) -> bool {
-    let is_leaving = waiting(&config.session_folder().path.join(LEAVING), wanted).is_some();
-    is_leaving
-        || sessions(config)
+/// Whether a session was on its way into the folder of the configuration when that was cut off; for one that leaves it, whether
+/// it is there, or was on its way out.
+pub fn is_here(config: &Config, wanted: &str, leaves: bool) -> bool {
+    let way = if leaves { LEAVING } else { COMING };
+    let is_on_the_way = waiting(&config.session_folder().path.join(way), wanted).is_some();
+    let is_kept = || {
+        sessions(config)
             .look_up(wanted)
-            .is_ok_and(|found| found.is_some())
+            .is_ok_and(|it| it.is_some())
+    };
+    is_on_the_way || leaves && is_kept()
 }
 
 /// Moves a session into the folder of the configuration, with its files.

@@ -150,9 +150,7 @@ impl SessionWorker {
                 | Task::StatusLine(_)
                 | Task::Effort(_)
                 | Task::Rename(_)
-                | Task::Copy) => {
-                    self.small(small).await?;
-                }
+                | Task::Copy) => self.small(small).await?,
                 Task::GoTo(message) => self.go_to(message).await?,
                 immediate => self.side_tasks(None).perform(immediate).await?,
             }

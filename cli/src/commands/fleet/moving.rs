@@ -4,7 +4,7 @@ use std::path::Path;
 
 use ah_config::{Config, Error, Resolver};
 use ah_conversation::Interface;
-use ah_fleet::moving::{Destination, Source, away, home, is_coming, is_here};
+use ah_fleet::moving::{Destination, Source, away, home, is_here};
 
 use super::super::output::print;
 use super::store::{found, open, url};
@@ -35,13 +35,9 @@ pub async fn perform(config: &Config, options: &Options, wanted: &Moving) -> Res
         match found(config, &queued).await {
             Ok((fleet, id)) => Source::Store(fleet, id),
             Err(error) => {
-                let is_here = if to.is_none() {
-                    // The store has given it up already.
-                    is_coming(here, &wanted.session)
-                } else {
-                    wanted.from.is_none() && is_here(config, &wanted.session)
-                };
-                if !is_here {
+                // The store has given it up already, or it never was there.
+                let is_near = is_here(here, &wanted.session, to.is_some());
+                if !is_near || to.is_some() && wanted.from.is_some() {
                     return Err(error);
                 }
                 Source::Here(wanted.session.clone())
