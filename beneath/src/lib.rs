@@ -12,7 +12,7 @@ pub use self::folder::{Folder, LinkInPath, has_link};
 pub use self::names::names;
 pub use self::status::Status;
 
-/// Where another process may act: before each call of the system. Tests do it here.
+/// Where another process may act: before folders are opened and names are checked. Tests do it here.
 fn between_calls() {
     #[cfg(test)]
     tests::interfered::interfere();

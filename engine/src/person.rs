@@ -156,18 +156,18 @@ fn plain(verdict: Verdict) -> (Verdict, String) {
 
 /// Returns the answers to the question about a call, with what each would allow besides it.
 fn offered(request: &PermissionRequest) -> Vec<(Verdict, String)> {
+    // Nobody agrees to rules that were not shown whole.
     let allows = |updates: &[&PermissionUpdate]| {
         let texts: Vec<_> = updates.iter().flat_map(|update| update.allows()).collect();
-        cut(&texts.join(", "), SHOWN_RULES)
+        let text = neutralise(&texts.join(", ")).into_owned();
+        Some(text).filter(|text| !text.is_empty() && text.chars().count() <= SHOWN_RULES)
     };
     let session = allows(&request.inquiry.for_session());
     let rules = allows(&request.inquiry.rules());
     let mut offered = vec![plain(Verdict::Once)];
     // A question without rules of its own, as the one whether to plan, has none to keep.
-    if !session.is_empty() {
-        offered.push((Verdict::Session, session));
-    }
-    if !rules.is_empty() {
+    offered.extend(session.map(|rules| (Verdict::Session, rules)));
+    if let Some(rules) = rules {
         offered.push((Verdict::Project, rules.clone()));
         offered.push((Verdict::Everywhere, rules));
     }

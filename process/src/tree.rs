@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, WaitOptions, getpid, kill_process, kill_process_group,
-    set_child_subreaper, waitid, waitpid,
+    set_child_subreaper, waitid, waitpgid, waitpid,
 };
 
 use crate::living;
@@ -101,6 +101,19 @@ impl Tree {
                 are_killed = true;
             }
             thread::sleep(POLL_INTERVAL);
+        }
+    }
+
+    /// Reaps the rest of the group, whose members are dead or dying and have become children of this process. A kill of the
+    /// group ends a launcher before it can reap them, and their process namespace stays until somebody does.
+    pub(crate) fn reap_group(&self) {
+        let last = Instant::now() + GRACE;
+        loop {
+            match waitpgid(self.leader, WaitOptions::NOHANG) {
+                Ok(Some(_)) | Err(Errno::INTR) => {}
+                Ok(None) if Instant::now() < last => thread::sleep(Duration::from_millis(1)),
+                Ok(None) | Err(_) => return,
+            }
         }
     }
 

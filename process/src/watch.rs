@@ -148,7 +148,9 @@ fn own(
     })));
     let _ = reap(&mut watch.tree, &mut watch.child);
     // Where the kernel has ended them, there is nothing to look for.
-    if !has_ended_all {
+    if has_ended_all {
+        watch.tree.reap_group();
+    } else {
         watch.tree.clear(kill_at);
     }
 }

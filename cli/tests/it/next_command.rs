@@ -30,3 +30,21 @@ fn nothing_of_one_command_reaches_the_next() {
         "{results:?}"
     );
 }
+
+/// A launcher that is killed with its command leaves a process that nobody has waited for, and with it the processes of the
+/// session.
+#[test]
+fn a_command_that_had_to_be_killed_does_not_delay_the_end() {
+    if is_missing() {
+        return;
+    }
+    let world = World::new();
+    let deaf = json!({"command": "trap '' TERM; while :; do sleep 1; done", "timeout": 1});
+    let next = json!({"command": "echo next"});
+    let model = world.scenario("s", [uses("bash", deaf), uses("bash", next), says("Done.")]);
+    let ended = world
+        .ah(["-m", &model, "--sandbox", "--output-format", "events", "go"])
+        .run()
+        .expect(0);
+    assert!(ended.stdout.contains("next\\n"), "{}", ended.stdout);
+}

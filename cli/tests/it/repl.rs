@@ -211,7 +211,7 @@ fn an_interrupt_keeps_what_was_said_and_a_second_one_leaves() {
 
     ────────────────────────────────────────────────────────────────────────────────
     > typed meanwhile
-    bypass permissions · claude-sonnet-4-5-20250929 · 0% of 200.0k
+    bypass permissions · claude-sonnet-4-5-20250929 · 0% of 200.0k · <$0.01
     ");
     seat.types("\r");
     seat.sees("Fresh.");

@@ -3,6 +3,8 @@
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt as _;
+use std::thread;
+use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
@@ -10,6 +12,8 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait};
 
 /// Bounds the time for a command that starts processes faster than they can be killed.
 const GENERATIONS: usize = 10_000;
+/// Time that killed processes have to end before the list is read again.
+const PAUSE: Duration = Duration::from_micros(200);
 
 /// The children of this process: its own, and those that it has adopted.
 pub(super) struct Children {
@@ -45,7 +49,9 @@ impl Children {
             for child in children {
                 let _ = kill_process(child, Signal::KILL);
             }
-            let _ = wait(WaitOptions::empty());
+            // One may be withheld from its parent by a process that traces it, which is listed once its own parent is dead: none
+            // is waited for alone.
+            thread::sleep(PAUSE);
         }
         false
     }

@@ -126,6 +126,8 @@ fn serve(tier: Tier, link: &OwnedFd, mut go: PipeReader) -> SetupResult<()> {
     restrict(tier)?;
     let session = LauncherMessage::Session(namespaces);
     session.send(link).describe("report the session")?;
+    // The agent alone serves the proxy, and has the namespaces.
+    drop((session, go));
     let mut commands: Vec<Command> = Vec::new();
     loop {
         let ready = until_ready(link, &commands)?;

@@ -72,7 +72,8 @@ fn launch(plan: &Plan, namespaces: Option<Namespaces>, link: &OwnedFd) -> SetupR
     };
     set_dumpable_behavior(DumpableBehavior::NotDumpable).describe("prctl")?;
     drop((go, report, number));
-    release(start)?;
+    // If it was killed before, its status says so.
+    let _ = release(start);
     // Sleeps until there is a command; at end of file, the child has ended without one.
     let has_begun = status.read_exact(&mut [0]).is_ok();
     watch(plan, link, child, &signals);

@@ -268,10 +268,13 @@ impl Sandbox {
         let is_alone = invocation.terminal != Terminal::None;
         let is_recorded = self.recorders().is_some();
         let (mut child, ready) = self.start(invocation, self.journal.as_deref(), is_recorded)?;
-        if let (Some(spare), false) = (&self.spare, is_alone) {
+        // Without one, the next command starts its own: this one runs already.
+        if let (Some(spare), false) = (&self.spare, is_alone)
+            && let Ok(start) = self.launcher(Terminal::None)
+        {
             child.guard.next = Some(NextLauncher {
                 spare: spare.clone(),
-                start: self.launcher(Terminal::None)?,
+                start,
                 // Without mounts, the kernel would be told of the files that there are before the command, one by one.
                 ready: self.confinement.tier.has_namespaces().then_some(ready),
             });

@@ -25,7 +25,7 @@ export class Composer {
     this.fault = el('p', { class: 'fault', role: 'alert' });
     this.send = el('button', { type: 'submit' });
     this.stop = el('button', { type: 'button', class: 'stop', click: () => this.interrupt() }, 'Interrupt');
-    this.keep = el('button', { type: 'button', class: 'quiet', click: () => this.forkAt(null) }, 'Do not fork');
+    this.keep = el('button', { type: 'button', class: 'quiet', click: () => this.forkAt(null) }, 'Cancel fork');
     this.copied = el('label', { for: 'copy' }, this.copy, ' in a copy');
     this.form = el('form', { class: 'composer', submit: event => this.#submit(event) },
       el('label', { class: 'unseen', for: 'field' }, 'Message'), this.field,
@@ -38,7 +38,6 @@ export class Composer {
   set state(state) {
     const was = this.#state;
     this.#state = state;
-    this.fail(null);
     if (was.running && !state.running && state.ended) tell(ending(state.ended));
     if (!was.running && state.running) tell('The run has begun.');
     this.#ask();
@@ -102,13 +101,14 @@ export class Composer {
     if (!text) return;
     const at = this.#at;
     const isSteering = this.#state.running && !at;
+    // Another view of the session may begin before this one knows that the text was sent.
+    sessionStorage.removeItem(this.#draft);
     const isDone = await this.#try(() => (isSteering ? this.#act.steer(text) : this.#act.send(text, at?.id ?? null, Boolean(at && this.copy.checked))));
-    if (!isDone) return;
+    if (!isDone) return this.#keep();
     this.field.value = '';
-    this.#keep();
     this.#at = null;
     this.#name();
-    if (isSteering) tell('It is queued for the next step.');
+    return isSteering ? tell('It is queued for the next step.') : null;
   }
 
   async #try(act) {
@@ -153,7 +153,7 @@ export class Composer {
     const fields = isPressed ? [] : picks.map((pick, at) => new Pick(pick, `${id}-${at}`, !about));
     const buttons = isPressed ? only.options.map(option =>
       el('button', {
-        type: 'button', class: option.label.startsWith('Deny') ? 'stop' : null, title: option.description,
+        type: 'button', class: option.label.startsWith('Deny') ? 'stop' : null,
         click: () => answer({ [only.question]: option.label }),
       }, option.label))
       : [el('button', { type: 'submit' }, 'Answer')];
@@ -163,6 +163,8 @@ export class Composer {
     } },
     about && el('pre', { class: 'about', tabindex: 0, role: 'group', 'aria-label': 'What it is about' }, drawn(about)),
     isPressed && el('p', {}, only.question),
+    isPressed && only.options.filter(option => option.description).map(option =>
+      el('p', { class: 'allows' }, el('b', {}, option.label), ' ', option.description)),
     fields.map(field => field.element),
     el('div', { class: 'row' }, buttons, el('button', {
       type: 'button', class: 'quiet', click: () => answer(null),

@@ -160,7 +160,7 @@ class Call {
     const isCommand = Object.keys(input ?? {}).every(key => ['command', 'description'].includes(key)) && input?.command;
     put(this.element,
       el('p', { class: 'label' }, 'Input'), isCommand ? code(input.command, 'shell') : code(JSON.stringify(input, null, 2), 'JSON'),
-      result ? [el('p', { class: 'label' }, 'Output'), said(result.content), this.#whole(true)] : el('p', { class: 'weak' }, 'It runs.'));
+      result ? [el('p', { class: 'label' }, 'Output'), said(result.content), this.#whole(true)] : el('p', { class: 'weak' }, 'Still running'));
   }
 
   /// Returns buttons that load the output as the tool wrote it, and what is cut of the result.

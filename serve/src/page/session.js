@@ -30,8 +30,9 @@ export class SessionView {
   #isFollowing = true;
   #top = 0;
   #grown = new ResizeObserver(() => this.#keep());
-  /// Steering messages that the run has not read yet: elements by their text.
-  #queued = new Map();
+  /// Steering messages that the run has not read yet: their texts and elements.
+  #queued = [];
+  #state = { running: false, questions: [] };
   #title = 'Session';
 
   constructor(source, session, at, go, changed) {
@@ -89,11 +90,12 @@ export class SessionView {
     const [first] = this.#nodes;
     this.#title = name || plain(first?.text.split('\n')[0] ?? '') || 'Session';
     show(by('title'), this.#title);
-    this.#tab({ running: false, questions: [] });
+    this.#tab();
   }
 
   /// Says in the browser's tab what the session is doing.
-  #tab({ running, questions }) {
+  #tab() {
+    const { running, questions } = this.#state;
     const sign = questions.length ? '(?) ' : running ? '● ' : '';
     document.title = `${sign}${this.#title.slice(0, 60)} · ah`;
   }
@@ -103,7 +105,7 @@ export class SessionView {
     show(this.list);
     this.#calls.clear();
     this.#shown.clear();
-    this.#queued.clear();
+    this.#queued = [];
     this.#draft = null;
     this.#earlier = null;
     if (!last) return;
@@ -205,17 +207,25 @@ export class SessionView {
 
   /// Steers the run, and shows the message until the run reads it.
   async #steer(text) {
-    await this.#source.steer(this.#session, text);
-    if (this.#at !== null) return;
-    const element = queued(text);
-    this.#queued.set(text, element);
-    this.list.append(element);
-    this.#toEnd();
+    // Before the request: the run may have read it when that is answered.
+    const waiting = { text, element: queued(text) };
+    if (this.#at === null) {
+      this.#queued.push(waiting);
+      this.list.append(waiting.element);
+      this.#toEnd();
+    }
+    try {
+      await this.#source.steer(this.#session, text);
+    } catch (error) {
+      this.#read(it => it === waiting);
+      throw error;
+    }
   }
 
-  #read(text) {
-    this.#queued.get(text)?.remove();
-    this.#queued.delete(text);
+  /// Removes the first queued message that it is true of.
+  #read(isRead) {
+    const at = this.#queued.findIndex(isRead);
+    if (at >= 0) this.#queued.splice(at, 1)[0].element.remove();
   }
 
   #follow(last) {
@@ -240,10 +250,11 @@ export class SessionView {
   #state(state) {
     if (!state.running) {
       this.#write(null);
-      for (const text of [...this.#queued.keys()]) this.#read(text);
+      while (this.#queued.length) this.#read(() => true);
     }
     this.composer.state = state;
-    this.#tab(state);
+    this.#state = state;
+    this.#tab();
     this.#changed();
     document.body.classList.toggle('running', state.running);
     document.body.classList.toggle('asked', state.questions.length > 0);
@@ -258,8 +269,8 @@ export class SessionView {
     this.#count();
     if (this.#at !== null) return;
     if (message.role === 'assistant') this.#write(null);
-    for (const block of message.content) if (block.type === 'text') this.#read(withoutMark(block.text));
-    this.#put([message], this.#draft?.element ?? this.#queued.values().next().value ?? null);
+    for (const block of message.content) if (block.type === 'text') this.#read(({ text }) => text === withoutMark(block.text));
+    this.#put([message], this.#draft?.element ?? this.#queued[0]?.element ?? null);
     this.#keep();
     if (message.role === 'assistant') tell(known.tools.length ? `It calls ${known.tools.join(', ')}.` : 'An answer has come.');
   }
@@ -275,7 +286,7 @@ export class SessionView {
     this.#draft?.element.remove();
     this.#draft = draft;
     if (!draft) return;
-    this.list.insertBefore(draft.element, this.#queued.values().next().value ?? null);
+    this.list.insertBefore(draft.element, this.#queued[0]?.element ?? null);
     this.#grown.observe(draft.element);
   }
 

@@ -22,9 +22,11 @@ CREATE FUNCTION ah.send(wanted text, letter text, wanted_kind text, words text) 
 LANGUAGE plpgsql SET search_path = pg_catalog AS $function$
 BEGIN
     INSERT INTO ah.mail (session, id, kind, content) VALUES (wanted, letter, wanted_kind, words) ON CONFLICT DO NOTHING;
+    -- As below: of two who send at once, the second sees the run that the first has queued.
+    PERFORM pg_advisory_xact_lock(hashtextextended(current_user || ' ' || wanted, 0));
     INSERT INTO ah.runs (session, folder, model, priority, attempts, answer_within, title, command)
     SELECT session, folder, model, priority, attempts, answer_within, title, command FROM ah.runs
-    WHERE tenant = current_user AND state = 'running' AND wish IS NOT NULL
+    WHERE tenant = current_user AND state IN ('running', 'queued') AND wish IS NOT NULL
         AND id = (SELECT max(r.id) FROM ah.runs r WHERE r.tenant = current_user AND r.session = wanted);
     PERFORM ah.queue_again(wanted);
     PERFORM pg_notify('ah', '');

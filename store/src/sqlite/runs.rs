@@ -125,7 +125,7 @@ fn follow_stopped(connection: &Connection, session: &str) -> rusqlite::Result<()
         "INSERT INTO runs
              (session, folder, model, priority, due_at, attempts, queued_at, answer_within, title, command)
          SELECT session, folder, model, priority, 0, attempts, ?2, answer_within, title, command FROM runs
-         WHERE state = 'running' AND wish IS NOT NULL AND id = (SELECT max(id) FROM runs WHERE session = ?1)",
+         WHERE state IN ('running', 'queued') AND wish IS NOT NULL AND id = (SELECT max(id) FROM runs WHERE session = ?1)",
         params![session, ah_ids::now().0],
     )?;
     Ok(())
