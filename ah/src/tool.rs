@@ -1,7 +1,7 @@
 //! Tools of a program's own.
 //!
 //! [`tool`](fn@tool) makes one of an asynchronous function with typed arguments; their JSON Schema is derived by
-//! [`schemars`](crate::schemars). The trait [`Tool`] is for tools that say more about each call: which files it reads or writes,
+//! [`schemars`]. The trait [`Tool`] is for tools that say more about each call: which files it reads or writes,
 //! which argument stands for it on a display.
 
 #[cfg(feature = "schema")]

@@ -82,11 +82,13 @@ impl Opening {
         }
     }
 
-    /// Opens the session that `plan` chooses, at the message with the number `fork_at` if that is given.
+    /// Opens the session that `plan` chooses, at the message with the number `fork_at` if that is given. If that fails, it
+    /// leaves no new session behind, and no copy.
     ///
     /// # Errors
     ///
-    /// As for [`open`].
+    /// If there is no such session or message, another process holds it, the model cannot be asked, or an option makes no
+    /// sense.
     pub async fn open(
         &self,
         plan: &SessionPlan,
