@@ -141,8 +141,10 @@ impl Config {
     /// chosen. Unlike at the start, it goes before variables of the environment: the user has just said it.
     pub fn take_login(&mut self, before: &Kept) -> Option<String> {
         let now = self.kept();
-        for name in before.variables.keys() {
-            if !now.variables.contains_key(name) {
+        for (name, value) in &before.variables {
+            // Another value came from the environment, not from the login.
+            let is_its = self.environment.get(name) == Some(value);
+            if is_its && !now.variables.contains_key(name) {
                 self.environment.unset(name);
             }
         }

@@ -158,7 +158,7 @@ impl Feed {
         let (call, mut start) = (ToolUseId::from(call.to_owned()), OutputStart::default());
         let is_there = branch.transcript.copy_output(&call, &mut start);
         let is_there = is_there.map_err(unread)?;
-        Ok(is_there.then(|| branch.shown.output(start)))
+        Ok(is_there.then(|| branch.shown.output(&start)))
     }
 
     fn branch(&self) -> MutexGuard<'_, Branch> {
@@ -166,6 +166,7 @@ impl Feed {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "as `map_err` calls it")]
 fn unread(error: StoreError) -> String {
     error.to_string()
 }

@@ -36,7 +36,7 @@ pub(crate) struct Live {
 pub(crate) enum Refused {
     /// A run is in progress.
     Busy,
-    /// There is nothing to do it with.
+    /// No run is in progress, or the question was already answered.
     Idle,
     /// It does not fit what was asked, with the reason.
     Unfit(String),
@@ -57,7 +57,7 @@ impl Refused {
     pub(crate) fn reason(self) -> String {
         match self {
             Self::Busy => "a run of this session is in progress".to_owned(),
-            Self::Idle => "there is nothing to do it with".to_owned(),
+            Self::Idle => "no run is in progress, or it was already answered".to_owned(),
             Self::Unfit(reason) => reason,
             Self::Run(refusal) => refusal.text,
         }

@@ -52,7 +52,7 @@ pub enum Life {
     /// Until it is stopped.
     UntilStopped,
     /// As long as a run is in progress or somebody watches.
-    WhileInUse(Option<FirstRun>),
+    WhileInUse(Option<Box<FirstRun>>),
 }
 
 /// A run that begins with its server.
@@ -160,13 +160,13 @@ async fn leave(stop: CancellationToken, closed: CancellationToken) {
 }
 
 /// Begins the first run, and cancels `stop` once nobody needs the server any more.
-async fn end_when_unused(first: Option<FirstRun>, lives: Arc<Lives>, stop: CancellationToken) {
+async fn end_when_unused(first: Option<Box<FirstRun>>, lives: Arc<Lives>, stop: CancellationToken) {
     if let Some(first) = first {
         let FirstRun {
             start,
             prompt,
             begun,
-        } = first;
+        } = *first;
         let session = lives.begin(start, prompt).await;
         let is_lost = session.is_err();
         // Whoever asked for it may be gone; the run goes on.

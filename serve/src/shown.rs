@@ -160,7 +160,7 @@ impl Shown {
     }
 
     /// Returns an output, with a note if something was left out.
-    pub(crate) fn output(&self, output: OutputStart) -> String {
+    pub(crate) fn output(&self, output: &OutputStart) -> String {
         let mut text = self.redacted(&String::from_utf8_lossy(&output.bytes));
         if output.left_out > 0 {
             // A secret that was cut in two is not known any more: it would be behind this place.

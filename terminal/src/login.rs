@@ -3,7 +3,7 @@
 use std::io::{self, BufRead as _};
 
 use ah_config::{Config, Error};
-use ah_conversation::neutralise;
+use ah_conversation::{Environment, neutralise};
 use ah_provider::presets::{self, Kind, List, Preset};
 
 use crate::chooser::Chooser;
@@ -257,7 +257,7 @@ fn keep_tried(
         None
     } else {
         let mut reached = config.clone();
-        reached.environment.set(variable, &key);
+        set_alone(&mut reached.environment, preset, variable, &key);
         Some(match (asking.list)(&reached, &preset.name) {
             Ok(models) if models.len() == 1 => format!("{title} accepts the key (1 model)"),
             Ok(models) => format!("{title} accepts the key ({} models)", models.len()),
@@ -272,6 +272,15 @@ fn keep_tried(
     keep(config, &[(variable, &key)])?;
     said.iter().for_each(|said| crate::note(said));
     Ok(Chosen::Kept)
+}
+
+/// Sets a key of a server and unsets its other keys, of which one may otherwise go before it.
+fn set_alone(environment: &mut Environment, preset: &Preset, variable: &str, key: &str) {
+    preset
+        .keys
+        .iter()
+        .for_each(|other| environment.unset(other));
+    environment.set(variable, key);
 }
 
 /// Keeps a key that came from a pipe: that of `preset`, or else one for the Messages API, whose kind is told by its beginning.
@@ -370,4 +379,26 @@ fn use_server(
 
 fn failed(error: &io::Error) -> Error {
     Error::failure(format!("cannot ask on the terminal: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    #[test]
+    fn a_new_key_is_tried_without_the_others_of_its_vendor() {
+        let preset = Preset::named("anthropic").unwrap();
+        for variable in &preset.keys {
+            let old = preset
+                .keys
+                .iter()
+                .map(|name| (name.clone(), "old".to_owned()));
+            let mut environment = Environment::new(old, PathBuf::from("/"));
+            set_alone(&mut environment, preset, variable, "new");
+            let set: Vec<_> = environment.all().collect();
+            assert_eq!(set, [(variable.as_str(), "new")]);
+        }
+    }
 }

@@ -2,12 +2,16 @@
 //! first signal decides the exit code.
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use crate::exit::{self, Interrupt};
 use ah_conversation::{ExitReason, Interface};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
+
+/// Whether another program has the terminal, and each Ctrl-C with it.
+static IS_LENT: AtomicBool = AtomicBool::new(false);
 
 /// Signals received so far.
 #[derive(Debug, Clone, Default)]
@@ -55,10 +59,10 @@ impl Signals {
     }
 
     async fn stop_or_leave(self, mut signal: Signal, leave: impl FnOnce(u8)) {
-        signal.recv().await;
+        interrupted(&mut signal).await;
         if self.interrupt().is_none() {
             self.stop(Interrupt::Interrupt);
-            signal.recv().await;
+            interrupted(&mut signal).await;
         }
         let first = self.interrupt();
         leave(exit::code(
@@ -73,6 +77,16 @@ impl Signals {
         let _ = self.first.set(interrupt);
         self.token.cancel();
     }
+}
+
+/// Waits for a Ctrl-C that is for this program.
+async fn interrupted(signal: &mut Signal) {
+    while signal.recv().await.is_some() && IS_LENT.load(Ordering::Relaxed) {}
+}
+
+/// Says whether another program has the terminal: it gets each Ctrl-C, which is not for this one then.
+pub(crate) fn lend(is_lent: bool) {
+    IS_LENT.store(is_lent, Ordering::Relaxed);
 }
 
 /// Ends child processes and exits at once.

@@ -128,7 +128,7 @@ pub const FOREIGN_SUBCOMMANDS: &[(&str, usize, &str)] = &[
 /// Returns the command line shown by the help text.
 pub fn command() -> Command {
     Subcommands::augment_subcommands(main())
-        .about("Runs an agent on the session of this folder.")
+        .about("Runs a coding agent in this folder.")
         .subcommand_required(false)
         .arg_required_else_help(false)
 }

@@ -4,7 +4,7 @@ use clap::Command;
 
 /// What `ah -h` prints. `ah --help` has everything.
 pub const SHORT: &str = "\
-Runs an agent on the session of this folder.
+Runs a coding agent in this folder.
 
 Usage: ah [OPTIONS] [PROMPT]...
        ah [OPTIONS] <COMMAND>
@@ -15,7 +15,7 @@ Examples:
   ah -c \"and on Windows?\"         continue the last session
   git diff | ah -p \"review this\"  print only the answer, for scripts
   ah -d \"update the changelog\"    run in the background
-  ah -w fix \"mend the login\"      work in a git worktree
+  ah -w fix \"fix the login\"       work in a git worktree
 
 Start:       login, demo, doctor, models
 Sessions:    sessions, show, tree, checkout, export, import, usage

@@ -497,7 +497,7 @@ fn versions_and_help_are_printed() {
         (&["-v"], "2.1.332 (ah 0.1.0)\n"),
         (&["--version"], "2.1.332 (ah 0.1.0)\n"),
         (&["--help"], "Runs an agent"),
-        (&["-h"], "Runs an agent"),
+        (&["-h"], "Runs a coding agent"),
         (&["sessions", "-h"], "List the sessions"),
         (&["tree", "--help"], "Draw all branches"),
     ] {

@@ -49,7 +49,8 @@ pub fn start(prompt: &str, config: &Config) -> Result<u8, Error> {
     ah_terminal::note(&match is_queued {
         false => format!("Running in the background. View: ah attach {session}"),
         true => {
-            "Queued: another ah has the session open, and answers after its current run".to_owned()
+            "Queued: this session is open in another ah, which will answer after its current run"
+                .to_owned()
         }
     });
     Ok(0)
@@ -102,11 +103,12 @@ pub fn run(prompt: &TypedPrompt, options: &Options, config: &Config) -> Result<u
     let code = runtime.block_on(async {
         let server = Server::begin(config, options, config.interface, &Place::default()).await?;
         let (begun, told) = oneshot::channel();
-        let life = Life::WhileInUse(Some(FirstRun {
+        let first = FirstRun {
             start,
             prompt: text,
             begun,
-        }));
+        };
+        let life = Life::WhileInUse(Some(Box::new(first)));
         let served = server.serve(life);
         let (served, told) = tokio::join!(served, tell(told, waiting, config));
         told.and(served)
@@ -125,12 +127,17 @@ async fn tell(
 ) -> Result<u8, Error> {
     let session = match begun.await {
         Ok(Ok(session)) => session,
-        Ok(Err(refusal)) => match which {
+        Ok(Err(refusal)) => match (which, refusal.kind) {
             // As a prompt without -d.
-            Which::Resume(session, _) if refusal.kind == RefusalKind::Busy => {
+            (Which::Resume(session, None), RefusalKind::Busy) => {
                 let found = sessions(config).find(&session)?;
                 super::place::queue(&found)?.send(MailKind::FollowUp, &prompt)?;
                 format!("{session}{QUEUED}")
+            }
+            // What is queued is answered at the end of the session, not at the message that was meant.
+            (Which::Resume(_, Some(_)), RefusalKind::Busy) => {
+                let hint = "wait for the end of its run, or continue in a copy with --fork-session";
+                return Err(Error::failure(refusal.text).hint(hint));
             }
             _ => return Err(Error::failure(refusal.text)),
         },

@@ -150,7 +150,10 @@ async fn show(
     };
     let plan = plan(options, config.interface)?;
     let opened = match opening.open(&plan, fork_at, inputs, audience).await {
-        Err(error) if error.kind == ErrorKind::SessionBusy => {
+        // What is queued is answered at the end of the session, not at the message that was meant.
+        Err(error)
+            if error.kind == ErrorKind::SessionBusy && fork_at.is_none() && plan.at.is_none() =>
+        {
             return wait_there(&text, error, options, config);
         }
         Err(error) => return keyless::told(error, config),

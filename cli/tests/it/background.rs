@@ -211,10 +211,20 @@ fn a_prompt_for_a_busy_session_is_queued() {
         .expect(0);
     assert_eq!(more.stdout.trim(), session);
     assert!(
-        more.stderr.contains("Queued: another ah"),
+        more.stderr
+            .contains("Queued: this session is open in another ah"),
         "{}",
         more.stderr
     );
+    // A queue has no place for an earlier message.
+    for words in [&["-r", &session][..], &["-d", "-r", &session]] {
+        let words = words.iter().copied().chain(["@1", "Do less."]);
+        let refused = world.asking_as_typed(&server, words).run();
+        assert_ne!(refused.code, Some(0));
+        for part in ["is open in another ah", "--fork-session"] {
+            assert!(refused.stderr.contains(part), "{}", refused.stderr);
+        }
+    }
     let attached = world.as_typed(["attach", &session]).start();
     attached.wait_for_notice("> Do it.");
     world.write("go", "");

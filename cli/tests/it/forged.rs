@@ -21,11 +21,12 @@ const BIG: &str = "819c197f74557ae999c540e30476e67dc9010dfb997f5f68a1beb19414c6f
 /// Whose session it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Made {
-    /// By the user; their undo was killed.
-    ByUser,
-    /// By the user; a program has noted that their undo was cut off.
-    ByUserAndChanged,
-    ByStranger,
+    /// The user's; their undo was killed.
+    User,
+    /// The user's; a program has noted that their undo was cut off.
+    UserAndChanged,
+    /// A stranger's.
+    Stranger,
 }
 
 /// A way to a session. It returns when the answer is there.
@@ -119,8 +120,8 @@ fn laid(made: Made) -> (World, String) {
     let ah = |arguments: &[&str]| {
         let ah = world.ah(arguments.iter().copied());
         match made {
-            Made::ByUser | Made::ByUserAndChanged => ah,
-            Made::ByStranger => ah.env("AH_HOME", world.home().join("../stranger")),
+            Made::User | Made::UserAndChanged => ah,
+            Made::Stranger => ah.env("AH_HOME", world.home().join("../stranger")),
         }
     };
     let write = uses("write", json!({"path": "notes", "content": "second\n"}));
@@ -133,7 +134,7 @@ fn laid(made: Made) -> (World, String) {
         let query = "SELECT EXISTS (SELECT 1 FROM file_notes WHERE until_ms = 9223372036854775807)";
         connection.query_row(query, [], |row| row.get(0)).unwrap()
     };
-    if made == Made::ByUser {
+    if made == Made::User {
         for commit in 1.. {
             let fault = format!("after:{commit}");
             let killed = ah(&["undo"]).env("AH_FAULT", fault).run();
@@ -151,7 +152,7 @@ fn laid(made: Made) -> (World, String) {
         assert!(is_cut_off());
         world.write("notes", "second\n");
     }
-    if made == Made::ByStranger {
+    if made == Made::Stranger {
         forge(&world, &connection);
     }
     drop(connection);
@@ -199,7 +200,7 @@ fn files(world: &World) -> [Option<String>; 7] {
 #[test]
 fn no_door_obeys_what_the_user_has_not_recorded() {
     for (name, door) in DOORS {
-        for made in [Made::ByStranger, Made::ByUserAndChanged] {
+        for made in [Made::Stranger, Made::UserAndChanged] {
             let (world, id) = laid(made);
             let before = files(&world);
             door(&world, &Server::new([says(ANSWER)]), &id);
@@ -211,7 +212,7 @@ fn no_door_obeys_what_the_user_has_not_recorded() {
 #[test]
 fn each_door_finishes_what_the_user_has_begun() {
     for (name, door) in DOORS {
-        let (world, id) = laid(Made::ByUser);
+        let (world, id) = laid(Made::User);
         assert_eq!(files(&world)[0].as_deref(), Some("second\n"));
         door(&world, &Server::new([says(ANSWER)]), &id);
         assert_eq!(files(&world)[0].as_deref(), Some("first\n"), "{name}");
@@ -237,7 +238,7 @@ fn no_command_obeys_the_session_of_a_stranger() {
         "doctor --offline",
         "sessions rm ID",
     ] {
-        let (world, id) = laid(Made::ByStranger);
+        let (world, id) = laid(Made::Stranger);
         let before = files(&world);
         let line = line.replace("ID", &id);
         let words = ["--settings", &small].into_iter();

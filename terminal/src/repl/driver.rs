@@ -12,7 +12,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
 
 use super::app::App;
-use super::effect::{Effect, Task};
+use super::effect::{Effect, Lent, Task};
 use super::input::Input;
 use super::painter::{self, Painter};
 use super::terminal::{self, Terminal};
@@ -193,16 +193,17 @@ impl Driver {
     }
 
     /// Lets a subcommand of the program use the terminal, and gives the session the task that follows.
-    fn lend(&mut self, arguments: &[&str], then: Task) {
+    fn lend(&mut self, lent: Lent) {
         let finished = std::mem::take(&mut self.finished);
         let _ = self.painter.draw(&finished, &painter::Live::default());
-        let ran = self.terminal.lend(|| own::run_here(arguments));
+        let run = || own::run_here(lent.arguments, &lent.environment);
+        let ran = self.terminal.lend(run);
         match ran {
             Ok(Ok(())) => {}
             Ok(Err(error)) => self.app.hint = Some(error),
             Err(error) => self.app.hint = Some(error.to_string()),
         }
-        let _ = self.tasks.send(then);
+        let _ = self.tasks.send(lent.then);
     }
 
     /// Applies an input; returns `false` if the program ends.
@@ -286,7 +287,7 @@ impl Driver {
                 let _ = self.painter.scroll_away(self.app.size.1);
             }
             Effect::OpenEditor => self.open_editor(),
-            Effect::Lend(arguments, then) => self.lend(arguments, *then),
+            Effect::Lend(lent) => self.lend(*lent),
             Effect::ListFiles => self.list_files(),
             Effect::Status => self.refresh_status(),
             Effect::Ring(sequence) => {

@@ -1,6 +1,6 @@
 //! Effects that the terminal's state asks for; the driver carries them out.
 
-use ah_conversation::{Completion, Image, MailKind, PermissionMode, SkipDelay};
+use ah_conversation::{Completion, Environment, Image, MailKind, PermissionMode, SkipDelay};
 
 use super::attach;
 use super::ending::{Queued, Then};
@@ -24,8 +24,8 @@ pub enum Effect {
     OpenEditor,
     /// Lists the files of the project.
     ListFiles,
-    /// Runs a subcommand of the program that talks with the user itself, and then gives the session a task.
-    Lend(&'static [&'static str], Box<Task>),
+    /// Lets a subcommand of the program use the terminal, and then gives the session a task.
+    Lend(Box<Lent>),
     /// Refreshes the user's status line.
     Status,
     /// Writes a notification sequence to the terminal.
@@ -74,6 +74,17 @@ impl Effect {
     pub fn is_prompt(&self) -> bool {
         matches!(self, Self::Task(Task::Prompt(_) | Task::Show(..)))
     }
+}
+
+/// A subcommand of the program that talks with the user itself.
+#[derive(Debug, PartialEq)]
+pub struct Lent {
+    /// Its arguments.
+    pub arguments: &'static [&'static str],
+    /// Environment with the keys that it knows.
+    pub environment: Environment,
+    /// The task that follows it.
+    pub then: Task,
 }
 
 /// A word that a server completes.

@@ -93,7 +93,7 @@ pub enum Input {
     /// The transcript, to be looked at on a screen of its own.
     View(Vec<Section>),
     /// A subcommand of the program wants the terminal; the task follows it.
-    Lend(&'static [&'static str], Box<effect::Task>),
+    Lend(Box<effect::Lent>),
     /// A task is done.
     Done,
     /// Nothing has happened but that time has passed.

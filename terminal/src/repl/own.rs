@@ -1,22 +1,30 @@
 //! Commands of the conversation that are subcommands of the program, and the clipboard.
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use ah_conversation::Environment;
 
-/// Runs the program itself with these arguments and returns what it prints. It knows the keys that this process has: they
-/// are not in the environment of the process any more.
+/// Returns the program itself with these arguments. It knows the keys that this process has: they are not in the environment
+/// of the process any more.
+fn program<S: AsRef<OsStr>>(arguments: &[S], environment: &Environment) -> Command {
+    let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("ah"));
+    let mut command = Command::new(program);
+    command
+        .args(arguments)
+        .envs({ environment.all() }.filter(|(name, _)| environment.is_secret(name)))
+        .current_dir(environment.cwd());
+    command
+}
+
+/// Runs the program itself with these arguments and returns what it prints.
 ///
 /// # Errors
 ///
 /// If it cannot be started; the text says why.
 pub fn run(arguments: &[String], environment: &Environment) -> Result<String, String> {
-    let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("ah"));
-    let output = Command::new(program)
-        .args(arguments)
-        .envs({ environment.all() }.filter(|(name, _)| environment.is_secret(name)))
-        .current_dir(environment.cwd())
+    let output = program(arguments, environment)
         .stdin(Stdio::null())
         .output()
         .map_err(|error| format!("cannot run `ah {}`: {error}", arguments.join(" ")))?;
@@ -30,9 +38,8 @@ pub fn run(arguments: &[String], environment: &Environment) -> Result<String, St
 /// # Errors
 ///
 /// If it cannot be started; the text says why.
-pub fn run_here(arguments: &[&str]) -> Result<(), String> {
-    let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("ah"));
-    let ended = Command::new(program).args(arguments).status();
+pub fn run_here(arguments: &[&str], environment: &Environment) -> Result<(), String> {
+    let ended = program(arguments, environment).status();
     ended
         .map(drop)
         .map_err(|error| format!("cannot run `ah {}`: {error}", arguments.join(" ")))

@@ -319,10 +319,10 @@ impl Plain {
             Effect::Print(text) | Effect::Output(text) => print(&text),
             Effect::Task(task) => self.is_busy = self.tasks.send(task).is_ok(),
             // The lines of the terminal are read here already.
-            Effect::Lend(arguments, then) => {
-                let command = arguments.join(" ");
+            Effect::Lend(lent) => {
+                let command = lent.arguments.join(" ");
                 print(&format!("  leave with /exit and run `ah {command}`\n"));
-                self.is_busy = self.tasks.send(*then).is_ok();
+                self.is_busy = self.tasks.send(lent.then).is_ok();
             }
             Effect::ScrollAway
             | Effect::OpenEditor

@@ -14,6 +14,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 
 use super::input::Input;
 use super::painter::LEAVE_PAGE;
+use crate::signals;
 
 /// Turns on bracketed paste, focus reports, and distinct codes for keys where the terminal supports them.
 const ENTER: &str = "\x1b[?2004h\x1b[?1004h\x1b[>1u";
@@ -52,16 +53,18 @@ impl Terminal {
         Ok(Self { gate })
     }
 
-    /// Restores the terminal while `borrow` runs; no key is read meanwhile.
+    /// Restores the terminal while `borrow` runs; no key is read meanwhile, and a Ctrl-C is for what runs there.
     ///
     /// # Errors
     ///
     /// If the terminal cannot be set up again.
     pub fn lend<T>(&self, borrow: impl FnOnce() -> T) -> io::Result<T> {
         self.release();
+        signals::lend(true);
         let result = borrow();
-        self.retake()?;
-        Ok(result)
+        let retaken = self.retake();
+        signals::lend(false);
+        retaken.map(|()| result)
     }
 
     /// Restores the terminal; no key is read until [`Terminal::retake`].

@@ -14,6 +14,8 @@ const MOST: usize = 60;
 pub const SAVE: &str = "\x1b[22;0t";
 /// The other end of [`SAVE`].
 const RESTORE: &str = "\x1b[23;0t";
+/// Takes the mark of progress away.
+const NO_PROGRESS: &str = "\x1b]9;4;0;0\x1b\\";
 /// First version of Ghostty that shows the state of programs.
 const GHOSTTY: (u32, u32) = (1, 4);
 
@@ -51,11 +53,15 @@ impl Abilities {
 
     /// Returns the sequences that give the terminal back as it was.
     pub fn restored(self) -> String {
+        let progress = match self.has_progress {
+            true => NO_PROGRESS,
+            false => "",
+        };
         let state = match self.has_state {
             true => "\x1b]7501;state=clear\x1b\\",
             false => "",
         };
-        format!("{RESTORE}{state}")
+        format!("{progress}{RESTORE}{state}")
     }
 }
 
@@ -124,6 +130,26 @@ fn state(app: &App) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_shown_is_taken_back() {
+        let title = Abilities {
+            has_title: true,
+            ..Abilities::default()
+        };
+        assert_eq!(title.restored(), RESTORE);
+        let progress = Abilities {
+            has_progress: true,
+            ..title
+        };
+        assert_eq!(progress.restored(), format!("{NO_PROGRESS}{RESTORE}"));
+        let all = Abilities {
+            has_state: true,
+            ..progress
+        };
+        let clear = "\x1b]7501;state=clear\x1b\\";
+        assert_eq!(all.restored(), format!("{NO_PROGRESS}{RESTORE}{clear}"));
+    }
 
     #[test]
     fn what_a_terminal_understands_is_told_by_its_variables() {

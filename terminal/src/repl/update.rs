@@ -126,7 +126,7 @@ fn apply(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
         Input::Status(said) => app.status.said = Some(said),
         Input::Typed(text) => app.give_back(&text),
         Input::View(sections) => viewer::show(app, sections),
-        Input::Lend(arguments, then) => return vec![Effect::Lend(arguments, then)],
+        Input::Lend(lent) => return vec![Effect::Lend(lent)],
     }
     Vec::new()
 }

@@ -120,6 +120,8 @@ pub struct Viewer {
     at: usize,
     /// What is looked for; empty if nothing is.
     sought: String,
+    /// The row where it was found last, until the person moves elsewhere.
+    found: Option<(usize, usize)>,
     /// Whether it is being typed.
     is_seeking: bool,
     /// A remark in the place of the keys, until the next key.
@@ -137,6 +139,7 @@ impl Viewer {
             top: 0,
             at: 0,
             sought: String::new(),
+            found: None,
             is_seeking: false,
             remark: None,
         };
@@ -348,6 +351,7 @@ impl Viewer {
 
     /// Scrolls, and marks a section that is on the screen.
     fn scroll(&mut self, is_down: bool, rows: usize) {
+        self.found = None;
         self.go_to(match is_down {
             true => self.top.saturating_add(rows),
             false => self.top.saturating_sub(rows),
@@ -372,7 +376,7 @@ impl Viewer {
             .map(|row| row.0);
         let next = match is_down {
             true => heads.find(|section| *section > self.at),
-            false => heads.filter(|section| *section < self.at).last(),
+            false => heads.rfind(|section| *section < self.at),
         };
         if let Some(next) = next {
             self.at = next;
@@ -385,6 +389,7 @@ impl Viewer {
             return;
         };
         if row < self.top || row >= self.top + self.size.1 {
+            self.found = None;
             self.go_to(row);
         }
     }
@@ -417,6 +422,7 @@ impl Viewer {
         match (key.modifiers, key.code) {
             (_, KeyCode::Enter) => {
                 self.is_seeking = false;
+                self.found = None;
                 self.unfold_found();
                 self.find(true);
             }
@@ -454,14 +460,23 @@ impl Viewer {
         self.unfold_rows();
     }
 
-    /// Goes to the next or the previous row with what is looked for, from the top of the screen on and around.
+    /// Goes to the next or the previous row with what is looked for, from the one found last or the top of the screen on, and
+    /// around.
     fn find(&mut self, is_down: bool) {
         let found: Vec<usize> = (0..self.rows.len())
             .filter(|at| self.has(&self.line(self.rows[*at].0, self.rows[*at].1).text()))
             .collect();
+        let is_behind = |at: &&usize| match self.found {
+            Some(last) => self.rows[**at] > last,
+            None => **at >= self.top,
+        };
+        let is_before = |at: &&usize| match self.found {
+            Some(last) => self.rows[**at] < last,
+            None => **at < self.top,
+        };
         let next = match is_down {
-            true => found.iter().find(|at| **at > self.top).or(found.first()),
-            false => found.iter().rfind(|at| **at < self.top).or(found.last()),
+            true => found.iter().find(is_behind).or(found.first()),
+            false => found.iter().rfind(is_before).or(found.last()),
         };
         let Some(next) = next.copied() else {
             self.remark = Some(match self.sought.is_empty() {
@@ -471,6 +486,7 @@ impl Viewer {
             return;
         };
         self.at = self.rows[next].0;
+        self.found = Some(self.rows[next]);
         self.go_to(next);
         let number = found.iter().position(|at| *at == next).unwrap_or(0) + 1;
         self.remark = Some(format!("{number} of {} · n next · N previous", found.len()));

@@ -54,7 +54,7 @@ pub fn import(config: &Config, file: &Path, scope: Scope) -> Result<u8, Error> {
         .partition(|(name, _)| server_files::has(&kept, name));
     for name in taken.keys() {
         ah_terminal::warn(&format!(
-            "`{0}` is in {1} already and stays as it is; `ah mcp remove {0}` makes room",
+            "`{0}` is already in {1} and was not changed; `ah mcp remove {0}` removes it first",
             plain(name),
             kept.display()
         ));

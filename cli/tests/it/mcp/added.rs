@@ -214,7 +214,7 @@ fn servers_of_other_programs_and_of_the_registry_are_imported() {
         .stdin(json!({"mcpServers": {"a": {"command": "other"}}}).to_string())
         .run()
         .expect(0);
-    let said = "`a` is in ";
+    let said = "`a` is already in ";
     assert!(again.stderr.contains(said), "{}", again.stderr);
     assert_eq!(read(&settings), before);
     let server = json!({"name": "io.github.a/tool", "packages": [{

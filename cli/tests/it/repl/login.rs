@@ -220,3 +220,38 @@ fn another_key_is_given_in_place() {
     assert_eq!(keys("sk-first"), 1);
     assert!(keys("sk-second") >= 1, "{requests:?}");
 }
+
+/// Waits until the conversation is drawn below this text of a subcommand.
+fn is_back(seat: &Seat, text: &str) {
+    seat.wait_until("the conversation is back", |_, screen| {
+        let after = screen.rsplit_once(text);
+        after.is_some_and(|(_, after)| after.contains("? for help"))
+    });
+}
+
+/// A key of the environment is not the login's, even if the login has one of the same name.
+#[test]
+fn a_logout_leaves_the_key_of_the_environment() {
+    let world = World::new();
+    world.ah(["login"]).stdin("sk-kept\n").run().expect(0);
+    let server = Server::new([says("Hello.")]);
+    let ah = world
+        .ah(["-m", "sonnet"])
+        .env("ANTHROPIC_BASE_URL", server.url())
+        .env("ANTHROPIC_API_KEY", "sk-own");
+    let mut seat = Seat::take(ah);
+    seat.says("/logout");
+    is_back(&seat, "removed `");
+    seat.says("Hi");
+    seat.sees("Hello.");
+    seat.sees_no_more("Esc interrupts");
+    seat.types("\x04");
+    assert_eq!(seat.leaves(), 0);
+    assert_eq!(kept(&world), None);
+    let requests = server.requests();
+    assert!(
+        requests
+            .iter()
+            .all(|it| it.headers["x-api-key"] == "sk-own")
+    );
+}

@@ -73,7 +73,9 @@ pub fn perform(app: &mut App, call: &Call, now: Instant) -> Vec<Effect> {
                 let rule = rule.trim().to_owned();
                 vec![Effect::Task(Task::Rule(list.to_owned(), rule))]
             }
-            None => vec![Effect::Task(Task::Report(About::Permissions))],
+            None if rest.is_empty() => vec![Effect::Task(Task::Report(About::Permissions))],
+            // It says how rules are changed.
+            None => vec![Effect::Task(Task::Rule(rest, String::new()))],
         },
         Action::AddDirectory => vec![Effect::Task(Task::AddDirectory(rest))],
         Action::StatusLine => vec![Effect::Task(Task::StatusLine(rest))],

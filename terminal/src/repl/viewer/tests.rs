@@ -115,6 +115,32 @@ fn what_is_looked_for_is_unfolded_and_gone_to() {
     ");
 }
 
+/// The screen cannot go on behind its last rows, but the search does.
+#[test]
+fn the_next_place_is_found_where_the_screen_cannot_move() {
+    for (lines, keys, expected) in [
+        // Both are on the last screen.
+        (6, "/ g o l d Enter", "1 of 2"),
+        (6, "/ g o l d Enter n", "2 of 2"),
+        (6, "/ g o l d Enter n n", "1 of 2"),
+        (6, "/ g o l d Enter N", "2 of 2"),
+        (6, "/ g o l d Enter N N", "1 of 2"),
+        // All is on one screen.
+        (20, "/ l o o k Enter", "1 of 3"),
+        (20, "/ l o o k Enter n", "2 of 3"),
+        (20, "/ l o o k Enter n n", "3 of 3"),
+        (20, "/ l o o k Enter n n n", "1 of 3"),
+        (20, "/ y o u Enter", "1 of 1"),
+        // Who has moved searches from there.
+        (20, "/ l o o k Enter n Home n", "1 of 3"),
+    ] {
+        let (screen, _) = after(lines, keys);
+        let foot = screen.lines().last().unwrap();
+        let remark = format!("{expected} · n next · N previous");
+        assert_eq!(foot, remark, "{keys}");
+    }
+}
+
 #[test]
 fn the_marked_part_is_copied() {
     assert_eq!(after(9, "c").1.as_deref(), Some("It is **gold**."));

@@ -8,7 +8,7 @@ use ah_conversation::{Effort, Origin, Role, StoreError};
 use ah_engine::model::Catalogued;
 use ah_store::Tree;
 
-use super::super::effect::Task;
+use super::super::effect::{Lent, Task};
 use super::super::facts::Totals;
 use super::super::input::{Ending, Input};
 use super::super::side_tasks::run_beside;
@@ -77,7 +77,11 @@ impl SessionWorker {
     /// Lets the user log in at the terminal, which this subcommand gets.
     fn log_in(&mut self, arguments: &'static [&'static str]) {
         self.kept = self.factory.opening.config.kept();
-        self.tell(Input::Lend(arguments, Box::new(Task::LoggedIn)));
+        self.tell(Input::Lend(Box::new(Lent {
+            arguments,
+            environment: self.factory.opening.config.environment.clone(),
+            then: Task::LoggedIn,
+        })));
     }
 
     /// Takes over what a login has kept, and uses its key and its model from now on.
@@ -176,12 +180,8 @@ impl SessionWorker {
             Task::LogIn(arguments) => self.log_in(arguments),
             Task::LoggedIn => self.logged_in().await?,
             Task::Rule(list, rule) => {
-                let changed = rules::change(
-                    &self.session.controls(),
-                    &self.factory.opening.config,
-                    &list,
-                    &rule,
-                );
+                let changed =
+                    rules::change(&self.session, &self.factory.opening.config, &list, &rule);
                 self.session.take_changes();
                 self.tell_failure(changed);
             }
