@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use ah_agent::{Controls, Session, SessionChange};
 use ah_config::rulebook::SettingsFiles;
-use ah_config::{Config, Error, Origin};
+use ah_config::{Config, Error, Origin, Sourced};
 use ah_conversation::{
     Behavior, Destination, Environment, PermissionUpdate, Permissions, Rule, RuleValue,
     Rulebook as _,
@@ -74,7 +74,14 @@ fn remove(session: &Session, config: &Config, rule: &Rule) -> Result<(), Error> 
         let Some(update) = removal(rule, behavior, kept) else {
             fixed.extend(match kept {
                 Some(destination) => path(&files, destination).into_iter().collect(),
-                None => origins(config, &files, rule, behavior),
+                None => {
+                    let configured = match behavior {
+                        Behavior::Allow => &config.allow,
+                        Behavior::Ask => &config.ask,
+                        Behavior::Deny => &config.deny,
+                    };
+                    origins(configured, &files, rule)
+                }
             });
             continue;
         };
@@ -137,13 +144,8 @@ fn removal(rule: &Rule, behavior: Behavior, kept: Option<Destination>) -> Option
 }
 
 /// Returns the options and files that a rule comes from, other than the settings files for rules.
-fn origins(config: &Config, files: &SettingsFiles, rule: &Rule, behavior: Behavior) -> Vec<String> {
-    let rules = match behavior {
-        Behavior::Allow => &config.allow,
-        Behavior::Ask => &config.ask,
-        Behavior::Deny => &config.deny,
-    };
-    let same = rules.iter().filter(|held| is_same(&held.value, rule));
+fn origins(configured: &[Sourced<Rule>], files: &SettingsFiles, rule: &Rule) -> Vec<String> {
+    let same = configured.iter().filter(|held| is_same(&held.value, rule));
     let origins = same.filter_map(|held| match &held.origin {
         Origin::File(path) if files.destination(path).is_some() => None,
         origin => Some(origin.to_string()),
@@ -171,11 +173,15 @@ fn path(files: &SettingsFiles, destination: Destination) -> Option<String> {
 /// # Errors
 ///
 /// If it is not a folder.
-pub fn add_directory(controls: &Controls, config: &Config, path: &str) -> Result<(), Error> {
+pub fn add_directory(
+    controls: &Controls,
+    environment: &Environment,
+    path: &str,
+) -> Result<(), Error> {
     if path.is_empty() {
         return Err(Error::failure("/add-dir takes a folder"));
     }
-    let folder = placed(&config.environment, path);
+    let folder = placed(environment, path);
     let shown = folder.display().to_string();
     let Ok(folder) = folder.canonicalize() else {
         return Err(Error::failure(format!("there is no folder `{shown}`")));

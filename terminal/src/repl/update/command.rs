@@ -68,15 +68,7 @@ pub fn perform(app: &mut App, call: &Call, now: Instant) -> Vec<Effect> {
             Vec::new()
         }
         Action::Aside => prompt::run(app, &format!("/btw {rest}"), Task::Aside(rest), now),
-        Action::Permissions => match rest.split_once(char::is_whitespace) {
-            Some((list, rule)) => {
-                let rule = rule.trim().to_owned();
-                vec![Effect::Task(Task::Rule(list.to_owned(), rule))]
-            }
-            None if rest.is_empty() => vec![Effect::Task(Task::Report(About::Permissions))],
-            // It says how rules are changed.
-            None => vec![Effect::Task(Task::Rule(rest, String::new()))],
-        },
+        Action::Permissions => vec![Effect::Task(permissions(&rest))],
         Action::AddDirectory => vec![Effect::Task(Task::AddDirectory(rest))],
         Action::StatusLine => vec![Effect::Task(Task::StatusLine(rest))],
         Action::LogIn(arguments) => begin(app, "logging in", Task::LogIn(arguments), now),
@@ -95,6 +87,15 @@ pub fn perform(app: &mut App, call: &Call, now: Instant) -> Vec<Effect> {
         Action::Say(text) => vec![Effect::Print(text.to_owned())],
         Action::Exit => leave(app),
     }
+}
+
+/// Returns the task for `/permissions`: the report, or the change of a rule; without one, that says how rules are changed.
+fn permissions(rest: &str) -> Task {
+    if rest.is_empty() {
+        return Task::Report(About::Permissions);
+    }
+    let (list, rule) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    Task::Rule(list.to_owned(), rule.trim().to_owned())
 }
 
 fn begin(app: &mut App, label: &str, task: Task, now: Instant) -> Vec<Effect> {

@@ -188,7 +188,7 @@ impl SessionWorker {
             Task::AddDirectory(path) => {
                 let added = rules::add_directory(
                     &self.session.controls(),
-                    &self.factory.opening.config,
+                    &self.factory.opening.config.environment,
                     &path,
                 );
                 self.session.take_changes();
