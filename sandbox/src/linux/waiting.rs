@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::sockopt::socket_error;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
 use super::wire::{LauncherMessage, Namespaces, ParentMessage};
 use crate::LAUNCHER;
@@ -25,6 +25,9 @@ use crate::plan::{Layout, Plan};
 pub(super) const ENDED: &str = "its launcher was ended";
 /// Longest wait for a message of a launcher until it is told to go on.
 const PATIENCE: Duration = Duration::from_millis(100);
+
+/// Longest wait for the end of one that is not used any more.
+const LEAVE: Duration = Duration::from_secs(1);
 
 /// What a launcher is started with.
 pub(super) struct LauncherStart {
@@ -212,9 +215,24 @@ impl Waited {
 }
 
 impl Drop for Waited {
+    /// Waits for the end, but not for ever: the kernel keeps a process namespace whose processes it has killed until somebody has
+    /// waited for each of them, and the orphans of a launcher that was killed may be those of a process that never does, such
+    /// as the first one of a container.
     fn drop(&mut self) {
-        if let Some(process) = &mut self.0 {
-            let _ = process.wait();
+        let Some(process) = &mut self.0 else {
+            return;
+        };
+        let end = pidfd_open(Pid::from_child(process), PidfdFlags::empty());
+        let until = Instant::now() + LEAVE;
+        while let (Ok(None), Ok(end)) = (process.try_wait(), &end) {
+            let left = until.saturating_duration_since(Instant::now());
+            let Ok(left) = Timespec::try_from(left) else {
+                return;
+            };
+            let mut polled = [PollFd::new(end, PollFlags::IN)];
+            if matches!(poll(&mut polled, Some(&left)), Ok(0)) {
+                return;
+            }
         }
     }
 }
