@@ -32,7 +32,7 @@ export class SessionView {
   #grown = new ResizeObserver(() => this.#keep());
   /// Steering messages that the run has not read yet: their texts and elements.
   #queued = [];
-  #state = { running: false, questions: [] };
+  #doing = { running: false, questions: [] };
   #title = 'Session';
 
   constructor(source, session, at, go, changed) {
@@ -95,7 +95,7 @@ export class SessionView {
 
   /// Says in the browser's tab what the session is doing.
   #tab() {
-    const { running, questions } = this.#state;
+    const { running, questions } = this.#doing;
     const sign = questions.length ? '(?) ' : running ? '● ' : '';
     document.title = `${sign}${this.#title.slice(0, 60)} · ah`;
   }
@@ -253,7 +253,7 @@ export class SessionView {
       while (this.#queued.length) this.#read(() => true);
     }
     this.composer.state = state;
-    this.#state = state;
+    this.#doing = state;
     this.#tab();
     this.#changed();
     document.body.classList.toggle('running', state.running);
