@@ -34,7 +34,7 @@ Options:
   -w, --worktree [NAME]    work in a git worktree
       --permission-mode MODE, --no-sandbox, --max-budget-usd USD
 
-Keys: ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY and others, or `ah login`.
+Keys: ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY, others, or `ah login`.
 All options and commands: ah --help; of a command: ah COMMAND --help
 ";
 

@@ -496,7 +496,7 @@ fn versions_and_help_are_printed() {
         (&["-V"] as &[_], "ah 0.1.0\n"),
         (&["-v"], "2.1.332 (ah 0.1.0)\n"),
         (&["--version"], "2.1.332 (ah 0.1.0)\n"),
-        (&["--help"], "Runs an agent"),
+        (&["--help"], "Runs a coding agent"),
         (&["-h"], "Runs a coding agent"),
         (&["sessions", "-h"], "List the sessions"),
         (&["tree", "--help"], "Draw all branches"),
