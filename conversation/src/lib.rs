@@ -104,7 +104,7 @@ pub use provider::{
     FallbackNotice, Findings, Hit, Provider, ProviderError, Request, RetryNotice, Sampling,
     Searching, SkipDelay, StreamEvent, WebSearch,
 };
-pub use question::{Question, Verdict};
+pub use question::{Hunk, Proposal, Question, Verdict};
 pub use reach::Reach;
 pub use repair::{close_open_calls, extend_sendable, interrupted, sendable};
 pub use repetition::{Repetition, chant, repetition, signature};

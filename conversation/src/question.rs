@@ -14,6 +14,29 @@ pub struct Question {
     pub choices: Vec<Choice>,
     /// Whether it is about a permission: only a person may answer, and only with one of the options.
     pub is_permission: bool,
+    /// The change of a file that it is about, which `about` has as text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proposal: Option<Proposal>,
+}
+
+/// A change of a file that needs permission.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Proposal {
+    /// What is to be known of the call besides its change.
+    pub about: String,
+    /// The parts of the change. Their numbers count from the first line of what is replaced.
+    pub hunks: Vec<Hunk>,
+}
+
+/// A changed part of a text, with the lines around it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hunk {
+    /// Number of its first line in the old text, from 1.
+    pub old: usize,
+    /// Number of its first line in the new text, from 1.
+    pub new: usize,
+    /// Lines, each after a space, a minus or a plus.
+    pub lines: Vec<String>,
 }
 
 /// Answer of a person to a question about a permission.
@@ -136,6 +159,7 @@ mod tests {
             about: String::new(),
             choices: vec![choice; choices],
             is_permission,
+            proposal: None,
         }
     }
 

@@ -2,6 +2,7 @@
 //! editors) speaks with a client and knows no settings, no store and no tool; what it is asked for is asked of the one port
 //! [`Sessions`], which the engine implements.
 
+mod files;
 mod open;
 mod refusal;
 mod run;
@@ -9,9 +10,10 @@ mod sessions;
 mod state;
 mod transcript;
 
-pub use open::{Command, Offered, OpenSession, Place, Prompt};
+pub use files::{FileDiff, FileFate, FileLeft, FilesAt, FilesDiff};
+pub use open::{Choices, Command, Offered, OpenSession, Place, Prompt};
 pub use refusal::{Refusal, RefusalKind};
 pub use run::{BlockKind, Ended, Growth, Piece, RunEvent, Running};
-pub use sessions::{At, Scope, SessionSummary, Sessions, Start, SystemPrompt, Which};
+pub use sessions::{At, Scope, SessionSummary, Sessions, Start, SystemPrompt, Waiting, Which};
 pub use state::{Asked, State};
 pub use transcript::Transcript;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ah_agent::Session;
-use ah_conversation::{ContentBlock, Effort, Models};
+use ah_conversation::{ContentBlock, Effort, Models, PermissionMode};
 use async_trait::async_trait;
 
 use crate::refusal::Refusal;
@@ -69,6 +69,15 @@ pub struct Prompt {
     pub pictures: Vec<String>,
 }
 
+impl From<String> for Prompt {
+    fn from(text: String) -> Self {
+        Self {
+            text,
+            ..Self::default()
+        }
+    }
+}
+
 /// A command or a skill.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Command {
@@ -93,4 +102,17 @@ pub struct Offered {
     pub description: String,
     /// Effort levels that it supports.
     pub efforts: Vec<Effort>,
+}
+
+/// What can be chosen for a run.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Choices {
+    /// The model of the settings, by its full name.
+    pub model: String,
+    /// The models that are offered by name.
+    pub models: Vec<Offered>,
+    /// The permission mode of the settings; `None` if it depends on the sandbox.
+    pub mode: Option<PermissionMode>,
+    /// The permission modes that may be chosen.
+    pub modes: Vec<PermissionMode>,
 }

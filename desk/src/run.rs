@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ah_conversation::Question;
+use ah_conversation::{LiveOutput, PermissionMode, Question};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -25,6 +25,10 @@ pub enum RunEvent {
     Began(String),
     /// A call is made, in words on one line: the transcript may have grown.
     Step(String),
+    /// A call by its id, and its output so far, which can be read at any time.
+    Output(String, LiveOutput),
+    /// The permission mode that is in force from here on.
+    Mode(PermissionMode),
     /// The model begins an answer; what came of the one before without becoming a message is void.
     Answering,
     /// A piece of the answer.

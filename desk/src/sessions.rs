@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use ah_agent::Audience;
-use ah_conversation::{SessionId, Time};
+use ah_conversation::{PermissionMode, SessionId, Time};
 use async_trait::async_trait;
 use jiff::Timestamp;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::open::OpenSession;
+use crate::files::{FileLeft, FilesAt, FilesDiff};
+use crate::open::{Choices, OpenSession, Prompt};
 use crate::refusal::Refusal;
 use crate::run::Running;
 use crate::transcript::Transcript;
@@ -42,14 +43,62 @@ pub trait Sessions: Send + Sync + 'static {
     async fn open(&self, start: &Start, audience: Audience) -> Result<OpenSession, Refusal>;
 
     /// Starts a run. What prevents it comes as [`RunEvent::Refused`](crate::RunEvent::Refused).
-    fn begin(&self, start: Start, prompt: String) -> Running;
+    fn begin(&self, start: Start, prompt: Prompt) -> Running;
 
-    /// Queues a message that a running session takes before its next step.
+    /// Queues a message that a running session takes before its next step; returns the id that it will have.
     ///
     /// # Errors
     ///
     /// If there is no such session, or it cannot be stored.
-    fn send(&self, id: &str, message: &str) -> Result<(), Refusal>;
+    fn send(&self, id: &str, message: &str) -> Result<String, Refusal>;
+
+    /// Returns the messages that wait for a session, oldest first.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such session, or they cannot be read.
+    fn waiting(&self, id: &str) -> Result<Vec<Waiting>, Refusal>;
+
+    /// Takes a message back that waits for a session; returns whether it still did.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such session, or its queue cannot be written.
+    fn withdraw(&self, id: &str, message: &str) -> Result<bool, Refusal>;
+
+    /// Gives a session a name.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such session, another one has the name, or it is in use.
+    async fn rename(&self, id: &str, name: &str) -> Result<(), Refusal>;
+
+    /// Returns how the files that a session has changed differ from another state of them; `None` if there is no such state.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such session, or it is in use.
+    async fn files(&self, id: &str, at: FilesAt) -> Result<Option<FilesDiff>, Refusal>;
+
+    /// Gives the files of a session another state, which the user was shown as `plan`. Returns the paths that could not be
+    /// restored, with the reasons; `None` if the plan is another one by now, and nothing was done.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such session, it is in use, or what is there now cannot be stored.
+    async fn restore(
+        &self,
+        id: &str,
+        at: FilesAt,
+        plan: &str,
+    ) -> Result<Option<Vec<FileLeft>>, Refusal>;
+
+    /// Returns what can be chosen for a run in the desk's own folder.
+    ///
+    /// # Errors
+    ///
+    /// If the settings cannot be read.
+    fn choices(&self) -> Result<Choices, Refusal>;
 
     /// Removes a stored session of any folder.
     ///
@@ -98,6 +147,15 @@ impl SessionSummary {
     }
 }
 
+/// A message that waits for the next step of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Waiting {
+    /// The id that it has in the conversation once it is read.
+    pub id: String,
+    /// Its text.
+    pub text: String,
+}
+
 /// A session as a client wants it, and the choices that it starts with.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Start {
@@ -113,6 +171,8 @@ pub struct Start {
     pub system_prompt: Option<SystemPrompt>,
     /// The model; `None` for that of the session or of the settings.
     pub model: Option<String>,
+    /// The permission mode; `None` for that of the settings.
+    pub mode: Option<PermissionMode>,
 }
 
 /// A system prompt of a client.

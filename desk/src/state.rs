@@ -1,6 +1,6 @@
 //! What a session is doing, as its clients are told it.
 
-use ah_conversation::Choice;
+use ah_conversation::{Choice, PermissionMode, Proposal};
 use serde::{Deserialize, Serialize};
 
 use crate::run::Ended;
@@ -15,6 +15,8 @@ pub struct State {
     pub questions: Vec<Asked>,
     /// End of the last run here.
     pub ended: Option<Ended>,
+    /// Permission mode of the run in progress here, or of the last one, if it does not depend on the sandbox.
+    pub mode: Option<PermissionMode>,
 }
 
 /// A question that waits for an answer.
@@ -26,4 +28,7 @@ pub struct Asked {
     pub about: String,
     /// What is to be picked. Another text than an option is an answer as well, unless this is a permission.
     pub picks: Vec<Choice>,
+    /// The change of a file that it is about.
+    #[serde(default)]
+    pub proposal: Option<Proposal>,
 }

@@ -2,6 +2,7 @@
 //! background. Each run is that of `-p`, with the same rules and the same sandbox, on a thread of its own; its questions go
 //! to the door. A session that a client drives itself is opened for it.
 
+mod files;
 mod open;
 mod run;
 mod starts;
@@ -14,9 +15,10 @@ use std::time::Duration;
 
 use ah_agent::Audience;
 use ah_config::{Config, Error, Overrides, Resolver};
-use ah_conversation::{Interface, MailKind, PermissionRequest};
+use ah_conversation::{Interface, MailKind, MessageId, PermissionRequest};
 use ah_desk::{
-    OpenSession, Refusal, RunEvent, Running, Scope, SessionSummary, Sessions, Start, Transcript,
+    Choices, FileLeft, FilesAt, FilesDiff, OpenSession, Prompt, Refusal, RunEvent, Running, Scope,
+    SessionSummary, Sessions, Start, Transcript, Waiting,
 };
 use ah_protocol::stream_json::Streams;
 use ah_store::{Changes, Paths, Queue, Tree};
@@ -144,6 +146,12 @@ impl Desk {
         let head = heads.into_iter().find(|head| head.id.as_str() == id);
         Ok(head.map(|head| head.paths))
     }
+
+    /// Returns the paths of a session that has to be there.
+    fn paths_of(&self, id: &str) -> Result<Paths, Refusal> {
+        let missing = || Refusal::failed(format!("there is no session `{id}`"));
+        self.paths(id)?.ok_or_else(missing)
+    }
 }
 
 #[async_trait]
@@ -202,7 +210,7 @@ impl Sessions for Desk {
         opened.map_err(|error| refusal(&error))
     }
 
-    fn begin(&self, start: Start, prompt: String) -> Running {
+    fn begin(&self, start: Start, prompt: Prompt) -> Running {
         let stop = self.stop.child_token();
         let (events, receiver) = mpsc::unbounded_channel();
         let run = Run::new(self.starts.clone(), stop.clone(), events.clone());
@@ -218,11 +226,52 @@ impl Sessions for Desk {
         }
     }
 
-    fn send(&self, id: &str, message: &str) -> Result<(), Refusal> {
-        let paths = self.paths(id)?;
-        let paths = paths.ok_or_else(|| Refusal::failed(format!("there is no session `{id}`")))?;
-        Queue::open(&paths)?.send(MailKind::Steer, message)?;
-        Ok(())
+    fn send(&self, id: &str, message: &str) -> Result<String, Refusal> {
+        let queue = Queue::open(&self.paths_of(id)?)?;
+        Ok(queue.send(MailKind::Steer, message)?.to_string())
+    }
+
+    fn waiting(&self, id: &str) -> Result<Vec<Waiting>, Refusal> {
+        let paths = self.paths_of(id)?;
+        if !paths.queue().exists() {
+            return Ok(Vec::new());
+        }
+        let waiting = Queue::open(&paths)?.waiting(MailKind::Steer)?;
+        let waiting = waiting.into_iter().map(|mail| Waiting {
+            id: mail.id.to_string(),
+            text: mail.content,
+        });
+        Ok(waiting.collect())
+    }
+
+    fn withdraw(&self, id: &str, message: &str) -> Result<bool, Refusal> {
+        let queue = Queue::open(&self.paths_of(id)?)?;
+        Ok(queue.withdraw(&MessageId::from(message.to_owned()))?)
+    }
+
+    async fn rename(&self, id: &str, name: &str) -> Result<(), Refusal> {
+        let renamed = self.starts.rename(&self.paths_of(id)?, name).await;
+        renamed.map_err(|error| refusal(&error))
+    }
+
+    async fn files(&self, id: &str, at: FilesAt) -> Result<Option<FilesDiff>, Refusal> {
+        let found = self.starts.files(&self.paths_of(id)?, at).await;
+        found.map_err(|error| refusal(&error))
+    }
+
+    async fn restore(
+        &self,
+        id: &str,
+        at: FilesAt,
+        plan: &str,
+    ) -> Result<Option<Vec<FileLeft>>, Refusal> {
+        let restored = self.starts.restore(&self.paths_of(id)?, at, plan).await;
+        restored.map_err(|error| refusal(&error))
+    }
+
+    fn choices(&self) -> Result<Choices, Refusal> {
+        let choices = self.starts.choices();
+        choices.map_err(|error| refusal(&error))
     }
 
     fn remove(&self, id: &str) -> Result<(), Refusal> {

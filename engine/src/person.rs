@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 
 use ah_conversation::{
-    Choice, ChoiceOption, Destination, Elicitation, ElicitationAnswer, Host, HostPermission, Input,
-    Interaction, Nobody, PermissionAnswer, PermissionMode, PermissionRequest, PermissionUpdate,
-    Question, ToolUse, Verdict, neutralise,
+    Choice, ChoiceOption, Destination, Elicitation, ElicitationAnswer, Host, HostPermission, Hunk,
+    Input, Interaction, Nobody, PermissionAnswer, PermissionMode, PermissionRequest,
+    PermissionUpdate, Proposal, Question, ToolUse, Verdict, neutralise,
 };
 use async_trait::async_trait;
 use serde_json::{Map, Value};
@@ -16,6 +16,12 @@ use serde_json::{Map, Value};
 const SHOWN_INPUT: usize = 2_000;
 /// Longest list of rules with an answer, in characters.
 const SHOWN_RULES: usize = 300;
+/// Largest change in a question, in bytes.
+const SHOWN_CHANGE: usize = 256 * 1024;
+/// Arguments that say how a file is changed.
+const OLD: &str = "old_string";
+const NEW: &str = "new_string";
+const CONTENT: &str = "content";
 /// Answers to a question that is about one thing only.
 const YES_OR_NO: [Verdict; 2] = [Verdict::Once, Verdict::No];
 
@@ -44,6 +50,7 @@ impl<A: Ask> Host for Elsewhere<A> {
                     about: String::new(),
                     choices: choices.clone(),
                     is_permission: false,
+                    proposal: None,
                 };
                 let Some(answers) = self.ask.ask(question).await else {
                     return unanswered(call);
@@ -69,19 +76,19 @@ impl<A: Ask> Host for Elsewhere<A> {
                     mode: PermissionMode::Default,
                     destination: Destination::Session,
                 };
-                let answer = self.verdict(about, &YES_OR_NO.map(plain)).await;
+                let answer = self.verdict(about, None, &YES_OR_NO.map(plain)).await;
                 decided(call, answer, |_| vec![mode])
             }
             other => {
                 let about = match other {
                     Some(_) => "The agent asks to plan first.".to_owned(),
-                    None => format!(
-                        "The agent wants to use {}:\n{}",
-                        neutralise(&call.name),
-                        cut(&(self.described)(request), SHOWN_INPUT)
-                    ),
+                    None => self.about(request),
                 };
-                let answer = self.verdict(about, &offered(request)).await;
+                let proposal = match other {
+                    Some(_) => None,
+                    None => self.proposal(request),
+                };
+                let answer = self.verdict(about, proposal, &offered(request)).await;
                 let lasting = |updates: Vec<&PermissionUpdate>, destination| {
                     let updates = updates.into_iter().cloned();
                     updates.map(|it| it.lasting(destination)).collect()
@@ -99,7 +106,7 @@ impl<A: Ask> Host for Elsewhere<A> {
 
     async fn new_host(&self, host: &str) -> HostPermission {
         let about = format!("The agent wants to connect to {}.", neutralise(host));
-        match self.verdict(about, &Verdict::ALL.map(plain)).await {
+        match self.verdict(about, None, &Verdict::ALL.map(plain)).await {
             Some((Verdict::Once, _)) => HostPermission::Once,
             Some((Verdict::Session, _)) => HostPermission::Session,
             Some((Verdict::Project, _)) => HostPermission::Project,
@@ -116,10 +123,42 @@ impl<A: Ask> Host for Elsewhere<A> {
 }
 
 impl<A: Ask> Elsewhere<A> {
+    /// Returns what a question about a call is about.
+    fn about(&self, request: &PermissionRequest) -> String {
+        let name = neutralise(&request.call.name);
+        let described = cut(&(self.described)(request), SHOWN_INPUT);
+        format!("The agent wants to use {name}:\n{described}")
+    }
+
+    /// Returns the change of a file that a call would make; `None` if it makes none, or one that nobody would read.
+    fn proposal(&self, request: &PermissionRequest) -> Option<Proposal> {
+        request.inquiry.path.as_ref()?;
+        let Input::Object(input) = &request.call.input else {
+            return None;
+        };
+        let text = |name: &str| input.get(name)?.as_str();
+        let hunks = match (text(OLD), text(NEW), text(CONTENT)) {
+            (Some(old), Some(new), _) => hunks(old, new),
+            (_, _, Some(content)) => hunks("", content),
+            _ => return None,
+        };
+        let lines = hunks.iter().flat_map(|hunk| &hunk.lines);
+        let is_short = lines.map(String::len).sum::<usize>() <= SHOWN_CHANGE;
+        let mut rest = request.clone();
+        if let Input::Object(input) = &mut rest.call.input {
+            input.retain(|name, _| ![OLD, NEW, CONTENT].contains(&name.as_str()));
+        }
+        is_short.then(|| Proposal {
+            about: self.about(&rest),
+            hunks,
+        })
+    }
+
     /// Asks whether something is allowed; returns the verdict, and the reason for it.
     async fn verdict(
         &self,
         about: String,
+        proposal: Option<Proposal>,
         offered: &[(Verdict, String)],
     ) -> Option<(Verdict, String)> {
         let option = |(verdict, description): &(Verdict, String)| ChoiceOption {
@@ -136,6 +175,7 @@ impl<A: Ask> Elsewhere<A> {
             about,
             choices: vec![choice],
             is_permission: true,
+            proposal,
         };
         let answers = self.ask.ask(question).await?;
         // What is none of the answers is no permission.
@@ -189,6 +229,18 @@ fn decided(
             updates: updates(verdict),
         },
     }
+}
+
+/// Returns the changed parts between two texts.
+pub(crate) fn hunks(old: &str, new: &str) -> Vec<Hunk> {
+    let hunks = ah_diff::hunks(old, new).into_iter();
+    hunks
+        .map(|hunk| Hunk {
+            old: hunk.old.start + 1,
+            new: hunk.new.start + 1,
+            lines: hunk.lines,
+        })
+        .collect()
 }
 
 /// Returns text without control characters and of limited length.

@@ -95,7 +95,12 @@ impl Run {
                 Some(RunEvent::Began(session)) => self.begun(session),
                 Some(RunEvent::Step(step)) => caller.tell(&step, task).await,
                 // Callers have no place for it.
-                Some(RunEvent::Answering | RunEvent::Piece(_)) => {}
+                Some(
+                    RunEvent::Answering
+                    | RunEvent::Piece(_)
+                    | RunEvent::Output(..)
+                    | RunEvent::Mode(_),
+                ) => {}
                 Some(RunEvent::Asked(question, answer)) => {
                     self.questions += 1;
                     let is_kept = match caller.way {

@@ -161,6 +161,7 @@ mod tests {
                 is_multiple,
             }],
             is_permission,
+            proposal: None,
         }
     }
 

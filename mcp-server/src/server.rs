@@ -225,7 +225,7 @@ impl AgentServer {
 
     fn begin(&self, arguments: &JsonObject) -> Result<Run, ErrorData> {
         let (start, prompt) = tools::wanted(arguments)?;
-        let running = self.served.sessions.begin(start, prompt);
+        let running = self.served.sessions.begin(start, prompt.into());
         Ok(Run::new(running, self.stops.clone()))
     }
 
@@ -322,7 +322,7 @@ impl ServerHandler for AgentServer {
                 let message = tools::text(&arguments, "message")?;
                 let sent = self.served.sessions.send(&session, &message);
                 return Ok(match sent {
-                    Ok(()) => {
+                    Ok(_) => {
                         said("queued: it is told before the next step, or with the next run").into()
                     }
                     Err(refusal) => failed(refusal.text).into(),

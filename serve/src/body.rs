@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
+use ah_conversation::json;
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
 use axum::http::StatusCode;
 use axum::response::IntoResponse as _;
+use serde::de::DeserializeOwned;
+use serde_json::error::Category;
 
 use crate::answer::{Answer, Failure};
 
@@ -31,4 +34,20 @@ impl<S: Send + Sync> FromRequest<S> for Whole {
             }
         }
     }
+}
+
+/// Returns what a body says.
+pub(crate) fn read<T: DeserializeOwned>(body: &Bytes) -> Result<T, Failure> {
+    json::from_slice(body).map_err(|error| {
+        let (line, column) = (error.line(), error.column());
+        Failure::impossible(match error.classify() {
+            Category::Data => {
+                let place = format!(" at line {line} column {column}");
+                let text = error.to_string();
+                let reason = text.strip_suffix(&place).unwrap_or(&text);
+                format!("the body is not as `/openapi.json` describes it: {reason}")
+            }
+            _ => format!("the body is not JSON: line {line}, column {column}"),
+        })
+    })
 }

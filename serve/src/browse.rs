@@ -18,6 +18,8 @@ use crate::live::Lives;
 
 /// Nodes that are told at once.
 const NODES: usize = 2_000;
+/// Most of the output of a running call that is told, in bytes.
+const OUTPUT: usize = 64 * 1024;
 
 /// The routes, each in `docs/openapi.json`.
 pub(crate) fn routes(lives: Arc<Lives>) -> Router {
@@ -66,9 +68,15 @@ async fn output(
     State(lives): State<Arc<Lives>>,
     Path((session, call)): Path<(String, String)>,
 ) -> Result<Answer, Failure> {
-    let id = call.clone();
+    let (id, name) = (call.clone(), session.clone());
     let found = of(&lives, session, move |feed| feed.output(&id)).await?;
-    let output = found.ok_or_else(|| missing("call", &call))?;
+    // What still runs has not been stored.
+    let so_far = || {
+        let output = lives.of(&name).output(&call, OUTPUT)?;
+        Some(lives.shown().redacted(&String::from_utf8_lossy(&output)))
+    };
+    let output = found.or_else(so_far);
+    let output = output.ok_or_else(|| missing("call", &call))?;
     let mut response = Response::new(Body::from(output));
     let headers = response.headers_mut();
     let plain = HeaderValue::from_static("text/plain; charset=utf-8");

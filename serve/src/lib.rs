@@ -11,6 +11,7 @@
 mod answer;
 mod body;
 mod browse;
+mod change;
 mod doorstep;
 mod draft;
 mod events;

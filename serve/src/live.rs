@@ -1,12 +1,12 @@
 //! The sessions that are run or watched here: what each is doing, its questions, and its feed.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use ah_conversation::{Environment, Question, neutralise};
+use ah_conversation::{Environment, LiveOutput, Question, neutralise};
 use ah_desk::{
-    Asked, Ended, Piece, Refusal, RunEvent, Running, Scope, Sessions, Start, State, Which,
+    Asked, Ended, Piece, Prompt, Refusal, RunEvent, Running, Scope, Sessions, Start, State, Which,
 };
 use serde_json::Value;
 use tokio::sync::{oneshot, watch};
@@ -17,6 +17,9 @@ use crate::feed::Feed;
 use crate::pieces::Pieces;
 use crate::shown::Shown;
 use crate::socket::Drive;
+
+/// Calls whose output is kept while a run is in progress.
+const OUTPUTS: usize = 64;
 
 type Answer = oneshot::Sender<Option<BTreeMap<String, String>>>;
 
@@ -29,6 +32,8 @@ pub(crate) struct Live {
     draft: Mutex<Draft>,
     answers: Mutex<HashMap<u64, Answer>>,
     stop: Mutex<Option<CancellationToken>>,
+    /// Calls of the run by their ids, the newest last, with what they have written so far.
+    outputs: Mutex<VecDeque<(String, LiveOutput)>>,
 }
 
 /// Why something was not done.
@@ -127,6 +132,43 @@ impl Live {
         self.steps.send_modify(|steps| *steps += 1);
     }
 
+    /// Returns the end of what a call of the run has written so far, at most `most` bytes.
+    pub(crate) fn output(&self, call: &str, most: usize) -> Option<Vec<u8>> {
+        let outputs = lock(&self.outputs);
+        let (_, output) = outputs.iter().rfind(|(id, _)| id == call)?;
+        Some(output.last(most).0)
+    }
+
+    /// Shows what happens in a run, but for its beginning, its questions and its end.
+    fn happened(&self, event: RunEvent) {
+        match event {
+            RunEvent::Step(_) => {
+                lock(&self.draft).end();
+                self.step();
+            }
+            RunEvent::Answering => {
+                lock(&self.draft).begin();
+                self.step();
+            }
+            RunEvent::Output(call, output) => self.write(call, output),
+            RunEvent::Mode(mode) => self.state.send_modify(|state| state.mode = Some(mode)),
+            // Pieces were shown before.
+            RunEvent::Piece(_)
+            | RunEvent::Began(_)
+            | RunEvent::Asked(..)
+            | RunEvent::Ended(_)
+            | RunEvent::Refused(_) => {}
+        }
+    }
+
+    fn write(&self, call: String, output: LiveOutput) {
+        let mut outputs = lock(&self.outputs);
+        outputs.push_back((call, output));
+        while outputs.len() > OUTPUTS {
+            outputs.pop_front();
+        }
+    }
+
     /// Interrupts its run.
     pub(crate) fn interrupt(&self) -> Result<(), Refused> {
         match &*lock(&self.stop) {
@@ -184,13 +226,14 @@ impl Live {
         lock(&self.answers).clear();
         lock(&self.stop).take();
         lock(&self.draft).begin();
+        lock(&self.outputs).clear();
         // First the step: whoever learns that the run has ended reads what came before.
         self.step();
         self.state.send_modify(|state| {
             *state = State {
-                running: false,
-                questions: Vec::new(),
                 ended,
+                mode: state.mode,
+                ..State::default()
             };
         });
         // For those who wait for the end, and are no watchers.
@@ -218,6 +261,17 @@ impl Lives {
         let listed = self.served.sessions.list(Scope::Here);
         let listed = listed.map_err(|refusal| refusal.text)?;
         Ok(listed.iter().map(|one| self.shown.summary(one)).collect())
+    }
+
+    /// Forgets a session that was removed.
+    pub(crate) fn forget(&self, session: &str) {
+        lock(&self.all).remove(session);
+        lock(&self.feeds).remove(session);
+    }
+
+    /// Returns what is hidden from clients.
+    pub(crate) fn shown(&self) -> &Shown {
+        &self.shown
     }
 
     /// Returns a session.
@@ -280,7 +334,7 @@ impl Lives {
     pub(crate) async fn begin(
         self: &Arc<Self>,
         start: Start,
-        prompt: String,
+        prompt: Prompt,
     ) -> Result<String, Refused> {
         let taken = match &start.which {
             Which::Resume(session, _) => Some(self.of(session)),
@@ -332,20 +386,6 @@ impl Lives {
                     }
                     session = Some(opened);
                 }
-                RunEvent::Step(_) => {
-                    if let Some(live) = &live {
-                        lock(&live.draft).end();
-                        live.step();
-                    }
-                }
-                RunEvent::Answering => {
-                    if let Some(live) = &live {
-                        lock(&live.draft).begin();
-                        live.step();
-                    }
-                }
-                // Shown above.
-                RunEvent::Piece(_) => {}
                 RunEvent::Asked(question, answer) => {
                     if let (Some(live), Some(session)) = (&live, &session) {
                         self.ask(question, answer, (live, session));
@@ -361,6 +401,11 @@ impl Lives {
                 RunEvent::Refused(why) => {
                     refusal = Some(why);
                     break;
+                }
+                other => {
+                    if let Some(live) = &live {
+                        live.happened(other);
+                    }
                 }
             }
         }

@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ah_conversation::json;
-use ah_desk::{At, Start, Which};
+use ah_conversation::PermissionMode;
+use ah_desk::{At, Prompt as Said, Start, Which};
 use axum::Router;
-use axum::body::Bytes;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{DefaultBodyLimit, Path, Query, State, WebSocketUpgrade};
 use axum::http::{HeaderMap, StatusCode};
@@ -15,16 +14,15 @@ use axum::response::IntoResponse as _;
 use axum::response::sse::{KeepAlive, Sse};
 use axum::routing::{get, post};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
-use serde_json::error::Category;
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use crate::DESCRIPTION;
 use crate::answer::{Answer, Failure, blocking, in_words, text, told};
-use crate::body::{LARGEST, Whole};
+use crate::body::{LARGEST, Whole, read};
 use crate::browse;
+use crate::change;
 use crate::events::{Watcher, last};
 use crate::feed::Feed;
 use crate::live::{Lives, Refused};
@@ -45,7 +43,7 @@ pub(crate) struct Shared {
 
 /// Returns the routes, of which `docs/openapi.json` has each.
 pub(crate) fn routes(lives: Arc<Lives>, stop: CancellationToken) -> Router {
-    let browse = browse::routes(lives.clone());
+    let others = browse::routes(lives.clone()).merge(change::routes(lives.clone()));
     let shared = Shared {
         lives,
         streams: Arc::new(Semaphore::new(STREAMS)),
@@ -73,7 +71,7 @@ pub(crate) fn routes(lives: Arc<Lives>, stop: CancellationToken) -> Router {
         })
         .layer(DefaultBodyLimit::max(LARGEST))
         .with_state(shared)
-        .merge(browse)
+        .merge(others)
         .layer(map_response(in_words))
 }
 
@@ -84,6 +82,10 @@ struct Prompt {
     prompt: String,
     #[serde(default)]
     model: Option<String>,
+    #[serde(default)]
+    mode: Option<PermissionMode>,
+    #[serde(default)]
+    pictures: Vec<String>,
 }
 
 /// A prompt for a session that is there.
@@ -95,6 +97,10 @@ struct NextPrompt {
     at: Option<String>,
     #[serde(default)]
     model: Option<String>,
+    #[serde(default)]
+    mode: Option<PermissionMode>,
+    #[serde(default)]
+    pictures: Vec<String>,
 }
 
 /// A place in the tree.
@@ -117,6 +123,10 @@ struct ForkPrompt {
     at: Option<At>,
     #[serde(default)]
     model: Option<String>,
+    #[serde(default)]
+    mode: Option<PermissionMode>,
+    #[serde(default)]
+    pictures: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -161,8 +171,9 @@ async fn list(State(shared): State<Shared>) -> Done {
 }
 
 async fn create(State(shared): State<Shared>, Whole(body): Whole) -> Done {
-    let Prompt { prompt, model } = read(&body)?;
-    begin(&shared, Which::New, model, prompt).await
+    let all: Prompt = read(&body)?;
+    let start = start(Which::New, all.model, all.mode);
+    begin(&shared, start, all.prompt, all.pictures).await
 }
 
 async fn show(State(shared): State<Shared>, Path(session): Path<String>) -> Done {
@@ -214,10 +225,11 @@ async fn prompt(
     Path(session): Path<String>,
     Whole(body): Whole,
 ) -> Done {
-    let NextPrompt { prompt, at, model } = read(&body)?;
+    let all: NextPrompt = read(&body)?;
     feed(&shared, &session).await?;
-    let which = Which::Resume(session, at.map(At::Message));
-    begin(&shared, which, model, prompt).await
+    let which = Which::Resume(session, all.at.map(At::Message));
+    let start = start(which, all.model, all.mode);
+    begin(&shared, start, all.prompt, all.pictures).await
 }
 
 async fn fork(
@@ -225,9 +237,10 @@ async fn fork(
     Path(session): Path<String>,
     Whole(body): Whole,
 ) -> Done {
-    let ForkPrompt { prompt, at, model } = read(&body)?;
+    let all: ForkPrompt = read(&body)?;
     feed(&shared, &session).await?;
-    begin(&shared, Which::Fork(session, at), model, prompt).await
+    let start = start(Which::Fork(session, all.at), all.model, all.mode);
+    begin(&shared, start, all.prompt, all.pictures).await
 }
 
 async fn steer(
@@ -245,8 +258,8 @@ async fn steer(
         let sent = lives.served().sessions.send(&session, &message);
         sent.map_err(|refusal| refusal.text)
     };
-    blocking(send).await?;
-    Ok(told(StatusCode::ACCEPTED, &json!({})))
+    let id = blocking(send).await?;
+    Ok(told(StatusCode::ACCEPTED, &json!({ "message": id })))
 }
 
 async fn interrupt(State(shared): State<Shared>, Path(session): Path<String>) -> Done {
@@ -273,14 +286,23 @@ async fn answer(
     Ok(told(StatusCode::OK, &json!({})))
 }
 
-async fn begin(shared: &Shared, which: Which, model: Option<String>, prompt: String) -> Done {
-    if prompt.trim().is_empty() {
-        return Err(Failure::impossible("the prompt is empty"));
-    }
-    let start = Start {
+fn start(which: Which, model: Option<String>, mode: Option<PermissionMode>) -> Start {
+    Start {
         which,
         model,
+        mode,
         ..Start::default()
+    }
+}
+
+async fn begin(shared: &Shared, start: Start, text: String, pictures: Vec<String>) -> Done {
+    if text.trim().is_empty() {
+        return Err(Failure::impossible("the prompt is empty"));
+    }
+    let prompt = Said {
+        text,
+        pictures,
+        ..Said::default()
     };
     let begun = shared.lives.begin(start, prompt).await;
     let session = begun.map_err(|error| Failure::refused(error, ""))?;
@@ -303,21 +325,6 @@ async fn feed(shared: &Shared, session: &str) -> Result<Arc<Feed>, Failure> {
     feed.ok_or_else(|| Failure::missing(session))
 }
 
-fn read<T: DeserializeOwned>(body: &Bytes) -> Result<T, Failure> {
-    json::from_slice(body).map_err(|error| {
-        let (line, column) = (error.line(), error.column());
-        Failure::impossible(match error.classify() {
-            Category::Data => {
-                let place = format!(" at line {line} column {column}");
-                let text = error.to_string();
-                let reason = text.strip_suffix(&place).unwrap_or(&text);
-                format!("the body is not as `/openapi.json` describes it: {reason}")
-            }
-            _ => format!("the body is not JSON: line {line}, column {column}"),
-        })
-    })
-}
-
 fn last_seen(headers: &HeaderMap) -> Option<String> {
     last(headers.get("last-event-id")?.to_str().ok()?)
 }
@@ -332,7 +339,11 @@ mod tests {
     fn the_description_has_every_place() {
         let description: Value = serde_json::from_str(DESCRIPTION).unwrap();
         let places = description["paths"].as_object().unwrap();
-        let source = [include_str!("routes.rs"), include_str!("browse.rs")];
+        let source = [
+            include_str!("routes.rs"),
+            include_str!("browse.rs"),
+            include_str!("change.rs"),
+        ];
         let lines = source.iter().flat_map(|source| source.lines());
         let routes = lines.filter(|line| line.trim().starts_with(".route("));
         assert_eq!(routes.count(), places.len());

@@ -167,7 +167,7 @@ async fn end_when_unused(first: Option<Box<FirstRun>>, lives: Arc<Lives>, stop: 
             prompt,
             begun,
         } = *first;
-        let session = lives.begin(start, prompt).await;
+        let session = lives.begin(start, prompt.into()).await;
         let is_lost = session.is_err();
         // Whoever asked for it may be gone; the run goes on.
         let _ = begun.send(session.map_err(Refused::refusal));

@@ -2,8 +2,10 @@
 
 use std::io;
 
-use ah_conversation::{Cost, Environment, Head, Message, Origin, Question, Role, json, neutralise};
-use ah_desk::{Asked, SessionSummary};
+use ah_conversation::{
+    Cost, Environment, Head, Hunk, Message, Origin, Proposal, Question, Role, json, neutralise,
+};
+use ah_desk::{Asked, FileDiff, FilesDiff, SessionSummary};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -123,6 +125,32 @@ impl Shown {
             id,
             about: self.redacted(&question.about),
             picks: question.choices,
+            proposal: question.proposal.map(|proposal| Proposal {
+                about: self.redacted(&proposal.about),
+                hunks: self.hunks(proposal.hunks),
+            }),
+        }
+    }
+
+    fn hunks(&self, hunks: Vec<Hunk>) -> Vec<Hunk> {
+        let hunks = hunks.into_iter().map(|hunk| Hunk {
+            lines: { hunk.lines.iter() }
+                .map(|line| self.redacted(line))
+                .collect(),
+            ..hunk
+        });
+        hunks.collect()
+    }
+
+    /// Returns what has become of files, or would.
+    pub(crate) fn files(&self, diff: FilesDiff) -> FilesDiff {
+        let files = diff.files.into_iter().map(|file| FileDiff {
+            hunks: file.hunks.map(|hunks| self.hunks(hunks)),
+            ..file
+        });
+        FilesDiff {
+            files: files.collect(),
+            ..diff
         }
     }
 

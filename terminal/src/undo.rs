@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
-use std::sync::Arc;
 
 use ah_agent::checkpoint::{FileEdit, Files, Rewind};
 use ah_config::{Config, Error};
@@ -134,17 +133,4 @@ pub fn count(rewind: &Rewind) -> String {
         1 => "1 file".to_owned(),
         count => format!("{count} files"),
     }
-}
-
-/// Returns the content of a file after the change and before it, if both are text.
-pub fn texts(edit: &FileEdit) -> Option<(&str, &str)> {
-    fn text(state: &FileState<Arc<[u8]>>) -> Option<&str> {
-        match state {
-            FileState::File { content, .. } => str::from_utf8(content).ok(),
-            FileState::Link { target } => target.to_str(),
-            FileState::Big { .. } => None,
-            FileState::Absent { .. } | FileState::Folder { .. } | FileState::Unkept => Some(""),
-        }
-    }
-    Some((text(&edit.then)?, text(&edit.now)?))
 }

@@ -49,6 +49,19 @@ impl FileEdit {
         }
     }
 
+    /// Returns the content after the rewind and the one now, if both are text.
+    pub fn texts(&self) -> Option<(&str, &str)> {
+        fn text(state: &State) -> Option<&str> {
+            match state {
+                FileState::File { content, .. } => str::from_utf8(content).ok(),
+                FileState::Link { target } => target.to_str(),
+                FileState::Big { .. } => None,
+                FileState::Absent { .. } | FileState::Folder { .. } | FileState::Unkept => Some(""),
+            }
+        }
+        Some((text(&self.then)?, text(&self.now)?))
+    }
+
     /// Whether what is there now goes before anything comes.
     pub(super) fn takes_away(&self) -> bool {
         let is_folder = |state: &State| matches!(state, FileState::Folder { .. });

@@ -19,7 +19,7 @@ use ah_engine::place::take;
 use ah_engine::plan::SessionPlan;
 use ah_terminal::note;
 use ah_terminal::print::shown;
-use ah_terminal::undo::{Direction, apply, count, find, show, summary, texts};
+use ah_terminal::undo::{Direction, apply, count, find, show, summary};
 
 /// Undoes or redoes file changes, or prints the changes with `--dry-run`.
 pub fn run(
@@ -158,7 +158,7 @@ pub fn unified(edit: &FileEdit, config: &Config) -> String {
         _ => format!("{side}/{path}"),
     };
     let (old, new) = (name("a", before), name("b", after));
-    match texts(edit) {
+    match edit.texts() {
         Some((before, after)) => {
             let patch = ah_diff::unified((&old, before), (&new, after));
             shown(&patch).into_owned()

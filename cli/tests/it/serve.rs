@@ -1,6 +1,7 @@
 //! `ah serve`: sessions over HTTP, with a real client on the loopback interface.
 
 mod browse;
+mod change;
 pub mod client;
 mod socket;
 mod tls;

@@ -172,7 +172,7 @@ impl Place for OpenPlace {
 }
 
 /// Returns a picture of a client in a form that models accept.
-fn picture(data: &str) -> Result<Image, Error> {
+pub(super) fn picture(data: &str) -> Result<Image, Error> {
     ah_tools::picture_in_base64(data)
         .map_err(|error| Error::failure(format!("the attached picture {error}")))
 }

@@ -9,7 +9,7 @@ use ah_config::Error;
 use ah_conversation::{
     BlockStart, ContentBlock, Delta, ExitReason, Input, Question, StreamEvent, ToolUse,
 };
-use ah_desk::{BlockKind, Ended, Piece, RunEvent, Start};
+use ah_desk::{BlockKind, Ended, Piece, Prompt, RunEvent, Start};
 use ah_protocol::stream_json::{Messages, Program, Requests, Served};
 use ah_protocol::{Message, ResultMessage};
 use async_trait::async_trait;
@@ -17,6 +17,7 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+use super::open::picture;
 use super::starts::{Starts, plan, runtime};
 use crate::assemble::{HostExtensions, SessionView};
 use crate::person::{Ask, Elsewhere, cut};
@@ -51,7 +52,7 @@ impl Run {
     }
 
     /// Runs to the end, which is the last event.
-    pub(super) fn perform(self, start: Start, prompt: String) {
+    pub(super) fn perform(self, start: Start, prompt: Prompt) {
         let end = match self.run(start, prompt) {
             Ok(ended) => RunEvent::Ended(ended),
             Err(error) if self.begun.is_cancelled() => RunEvent::Ended(Ended {
@@ -65,7 +66,8 @@ impl Run {
         let _ = self.events.send(end);
     }
 
-    fn run(&self, start: Start, prompt: String) -> Result<Ended, Error> {
+    fn run(&self, start: Start, prompt: Prompt) -> Result<Ended, Error> {
+        let prompt = content(prompt)?;
         let config = self.starts.config(&start, |overrides| {
             overrides.run.host.answers_questions = true;
         })?;
@@ -82,8 +84,11 @@ impl Run {
             },
             described: self.starts.described,
         }));
-        requests.prompt(vec![ContentBlock::text(prompt)]);
+        requests.prompt(prompt);
         let (seen, happened) = Seen::new();
+        if !config.leaves_mode_open() {
+            seen.tell(RunEvent::Mode(config.permission_mode.value));
+        }
         let session = seen.session.clone();
         let ends = CancellationToken::new();
         let request = ServeRequest {
@@ -167,6 +172,16 @@ impl Run {
     }
 }
 
+/// Returns the content of a prompt: its pictures, what is attached, and its words behind what they are about.
+fn content(prompt: Prompt) -> Result<Vec<ContentBlock>, Error> {
+    let pictures = prompt.pictures.iter();
+    let pictures = pictures.map(|data| Ok(ContentBlock::Image(picture(data)?)));
+    let mut content = pictures.collect::<Result<Vec<_>, Error>>()?;
+    content.extend(prompt.attached.into_iter().map(ContentBlock::text));
+    content.push(ContentBlock::text(prompt.text));
+    Ok(content)
+}
+
 fn end(result: &ResultMessage, was_stopped: bool) -> Ended {
     let text = match result.result.as_deref() {
         Some(text) if !text.is_empty() => text.to_owned(),
@@ -235,6 +250,10 @@ impl Watcher for Seen {
                     self.tell(event);
                 }
             }
+            SessionUpdate::Call(call, output, _) => {
+                self.tell(RunEvent::Output(call.id.to_string(), output.clone()));
+            }
+            SessionUpdate::Mode(mode) => self.tell(RunEvent::Mode(mode)),
             SessionUpdate::Block(ContentBlock::ToolUse(call)) => {
                 self.tell(RunEvent::Step(step(call)));
             }

@@ -4,15 +4,17 @@ use std::path::Path;
 
 use ah_config::overrides::{McpSource, PromptOptions, SystemPromptSource};
 use ah_config::{Config, Error, Origin, Overrides, Resolver, Sourced};
-use ah_conversation::PermissionRequest;
-use ah_desk::{At, Start, SystemPrompt, Which};
+use ah_conversation::{PermissionMode, PermissionRequest};
+use ah_desk::{At, Choices, Start, SystemPrompt, Which};
 use ah_protocol::stream_json::{Served, Streams};
+use ah_store::OpenError;
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
 
 use crate::assemble::HostExtensions;
+use crate::open::busy;
 use crate::plan::{ResumePoint, SessionChoice, SessionPlan};
-use crate::serve::{ServeRequest, serve_host};
+use crate::serve::{ServeRequest, models, serve_host};
 use crate::session_folders::{directory, everywhere, sessions};
 use crate::warn::Warn;
 
@@ -33,10 +35,19 @@ impl Starts {
     ) -> Result<Config, Error> {
         let folder = start.folder.as_deref();
         let folder = folder.unwrap_or_else(|| self.config.environment.cwd());
+        if let Some(mode) = start.mode
+            && !self.modes().any(|offered| offered == mode)
+        {
+            let mode = mode.as_str();
+            return Err(Error::failure(format!(
+                "the permission mode `{mode}` cannot be chosen here"
+            )));
+        }
         let mut config = self.resolver.resolve(folder, |overrides| {
             overrides.model = start.model.clone().or(overrides.model.take());
             let directories = start.directories.iter().cloned();
             overrides.directories.extend(directories);
+            overrides.permission_mode = start.mode.or(overrides.permission_mode.take());
             if let Some(given) = &start.system_prompt {
                 add(given, &mut overrides.run.prompt);
             }
@@ -68,6 +79,25 @@ impl Starts {
         self.config(&start, |_| {})
     }
 
+    /// Returns what can be chosen for a run.
+    pub(super) fn choices(&self) -> Result<Choices, Error> {
+        let config = self.config_of(None)?;
+        let mut offered = models(&config).into_iter();
+        // The first is the one of the settings, under the name `default`.
+        let model = offered.next().map(|model| model.name);
+        Ok(Choices {
+            model: model.unwrap_or_default(),
+            models: offered.collect(),
+            mode: (!config.leaves_mode_open()).then_some(config.permission_mode.value),
+            modes: self.modes().collect(),
+        })
+    }
+
+    /// Returns the permission modes that a client may choose.
+    fn modes(&self) -> impl Iterator<Item = PermissionMode> {
+        modes(self.config.permission_mode.value, self.config.may_bypass)
+    }
+
     /// Removes a stored session of any folder.
     pub(super) fn remove(&self, id: &str) -> Result<(), Error> {
         let heads = everywhere(&self.config)?.heads;
@@ -79,8 +109,7 @@ impl Starts {
             let missing = format!("there is no session with the id `{id}`");
             return Err(Error::failure(missing));
         }
-        let removed = sessions.remove(&paths);
-        removed.map_err(|error| Error::failure(error.to_string()))
+        sessions.remove(&paths).map_err(unopened)
     }
 
     /// Serves a host until it is gone.
@@ -112,6 +141,25 @@ impl Starts {
             Served::Closed(_) | Served::Ended { .. } => Ok(()),
         }
     }
+}
+
+/// Returns the error of a session that cannot be opened.
+pub(super) fn unopened(error: OpenError) -> Error {
+    match error {
+        OpenError::Busy(holder) => busy(&holder),
+        OpenError::Store(error) => error.into(),
+    }
+}
+
+/// Returns the permission modes that a client may choose where `own` is in force.
+fn modes(own: PermissionMode, may_bypass: bool) -> impl Iterator<Item = PermissionMode> {
+    let is_offered = move |mode: &PermissionMode| match mode {
+        PermissionMode::Default | PermissionMode::AcceptEdits | PermissionMode::Plan => true,
+        PermissionMode::BypassPermissions => may_bypass,
+        PermissionMode::DontAsk | PermissionMode::Delegate => false,
+    };
+    let all = PermissionMode::ALL.into_iter();
+    all.filter(move |mode| is_offered(mode) || *mode == own)
 }
 
 /// Returns the runtime of a session, which is on one thread.

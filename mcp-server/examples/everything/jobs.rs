@@ -124,6 +124,7 @@ fn confirmation() -> Question {
             is_multiple: false,
         }],
         is_permission: false,
+        proposal: None,
     }
 }
 

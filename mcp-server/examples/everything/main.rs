@@ -15,7 +15,10 @@ use ah_agent::Audience;
 use ah_conversation::{
     Environment, Head, Message, MessageId, SessionId, StoreError, Time, ToolUseId,
 };
-use ah_desk::{OpenSession, Refusal, Running, Scope, SessionSummary, Sessions, Start, Transcript};
+use ah_desk::{
+    Choices, FileLeft, FilesAt, FilesDiff, OpenSession, Prompt, Refusal, Running, Scope,
+    SessionSummary, Sessions, Start, Transcript, Waiting,
+};
 use ah_mcp_server::{AgentServer, Served};
 use async_trait::async_trait;
 use hyper_util::rt::TokioIo;
@@ -70,12 +73,41 @@ impl Sessions for Echo {
         Err(Refusal::failed("clients of the suite drive no session"))
     }
 
-    fn begin(&self, _: Start, prompt: String) -> Running {
-        jobs::begin(prompt)
+    fn begin(&self, _: Start, prompt: Prompt) -> Running {
+        jobs::begin(prompt.text)
     }
 
-    fn send(&self, _: &str, _: &str) -> Result<(), Refusal> {
+    fn send(&self, _: &str, _: &str) -> Result<String, Refusal> {
+        Ok("02".to_owned())
+    }
+
+    fn waiting(&self, _: &str) -> Result<Vec<Waiting>, Refusal> {
+        Ok(Vec::new())
+    }
+
+    fn withdraw(&self, _: &str, _: &str) -> Result<bool, Refusal> {
+        Ok(false)
+    }
+
+    async fn rename(&self, _: &str, _: &str) -> Result<(), Refusal> {
         Ok(())
+    }
+
+    async fn files(&self, _: &str, _: FilesAt) -> Result<Option<FilesDiff>, Refusal> {
+        Ok(None)
+    }
+
+    async fn restore(
+        &self,
+        _: &str,
+        _: FilesAt,
+        _: &str,
+    ) -> Result<Option<Vec<FileLeft>>, Refusal> {
+        Ok(None)
+    }
+
+    fn choices(&self) -> Result<Choices, Refusal> {
+        Ok(Choices::default())
     }
 
     fn remove(&self, _: &str) -> Result<(), Refusal> {

@@ -275,6 +275,7 @@ async fn an_answer_is_taken_once(fleet: Arc<dyn Fleet>) {
         about: "NUL: \0".to_owned(),
         choices: Vec::new(),
         is_permission: true,
+        proposal: None,
     };
     let taken = fleet.claim("me").await.unwrap().unwrap();
     fleet.ask(&session, &question, "first").await.unwrap();

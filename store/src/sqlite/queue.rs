@@ -70,6 +70,16 @@ impl Queue {
             .map_err(|failure| failure.at("cannot write", &self.path))
     }
 
+    /// Returns the messages of `kind` that were not read yet, oldest first.
+    pub fn waiting(&self, kind: MailKind) -> Result<Vec<Mail>, StoreError> {
+        waiting(&self.connection, kind).map_err(|failure| failure.at("cannot read", &self.path))
+    }
+
+    /// Takes a message back; returns whether it still waited. One that a run reads at this very moment is not held back.
+    pub fn withdraw(&self, id: &MessageId) -> Result<bool, StoreError> {
+        withdraw(&self.connection, id).map_err(|failure| failure.at("cannot write", &self.path))
+    }
+
     /// Returns whether a message waits.
     pub(crate) fn has_waiting(&self) -> Result<bool, StoreError> {
         let waiting = self
@@ -147,8 +157,7 @@ impl Mailbox {
         let Some(open) = self.opened()? else {
             return Ok(false);
         };
-        let sql = "DELETE FROM queue_messages WHERE id = ? AND consumed_at IS NULL";
-        Ok(open.connection.execute(sql, [id.as_str()])? > 0)
+        withdraw(&open.connection, id)
     }
 
     /// Returns the queued messages of `kind` that are not marked as read, oldest first. A damaged queue is salvaged.
@@ -253,18 +262,7 @@ impl OpenQueue {
     }
 
     fn waiting(&self, kind: MailKind) -> Result<Vec<Mail>, Failure> {
-        let mut statement = self.connection.prepare_cached(
-            "SELECT id, content, created_at FROM queue_messages
-             WHERE message_type = ? AND consumed_at IS NULL ORDER BY rowid",
-        )?;
-        let mail = statement.query_map([word(kind)], |row| {
-            Ok(Mail {
-                id: MessageId::from(row.get::<_, String>(0)?),
-                content: row.get(1)?,
-                created_at: Time(row.get::<_, i64>(2)?.saturating_mul(1000)),
-            })
-        })?;
-        Ok(mail.collect::<Result<_, _>>()?)
+        waiting(&self.connection, kind)
     }
 
     fn is_empty(&self) -> Result<bool, Failure> {
@@ -305,6 +303,26 @@ impl OpenQueue {
             .execute(params![std::process::id(), now])?;
         Ok(())
     }
+}
+
+fn waiting(connection: &Connection, kind: MailKind) -> Result<Vec<Mail>, Failure> {
+    let mut statement = connection.prepare_cached(
+        "SELECT id, content, created_at FROM queue_messages
+         WHERE message_type = ? AND consumed_at IS NULL ORDER BY rowid",
+    )?;
+    let mail = statement.query_map([word(kind)], |row| {
+        Ok(Mail {
+            id: MessageId::from(row.get::<_, String>(0)?),
+            content: row.get(1)?,
+            created_at: Time(row.get::<_, i64>(2)?.saturating_mul(1000)),
+        })
+    })?;
+    Ok(mail.collect::<Result<_, _>>()?)
+}
+
+fn withdraw(connection: &Connection, id: &MessageId) -> Result<bool, Failure> {
+    let sql = "DELETE FROM queue_messages WHERE id = ? AND consumed_at IS NULL";
+    Ok(connection.execute(sql, [id.as_str()])? > 0)
 }
 
 fn insert(

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::asker::Asker;
 use super::frontend::Link;
 use crate::print::question;
-use crate::undo::{self, Direction, count, show, summary, texts};
+use crate::undo::{self, Direction, count, show, summary};
 use ah_config::{Config, Error};
 
 /// Returns the diffs of all files that tools have changed in the session.
@@ -26,7 +26,7 @@ pub async fn changes(files: &Files, config: &Config, link: &Link) -> Result<Stri
         let mut head = Line::of(&path, Style::BOLD);
         head.push(&counts, Style::DIM);
         rows.push(head);
-        match texts(edit) {
+        match edit.texts() {
             Some((before, now)) => {
                 let hunks = diff::between(before, now);
                 let language = diff::ending(&path);

@@ -102,6 +102,14 @@ impl Client {
         self.told("POST", place, body)
     }
 
+    pub fn patch(&self, place: &str, body: &Value) -> Reply {
+        self.told("PATCH", place, body)
+    }
+
+    pub fn delete(&self, place: &str) -> Reply {
+        self.told("DELETE", place, &Value::Null)
+    }
+
     fn told(&self, method: &str, place: &str, body: &Value) -> Reply {
         let token = format!("Bearer {}", self.token);
         let headers = [("Host", &*self.host), ("Authorization", &*token)];
