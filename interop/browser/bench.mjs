@@ -93,6 +93,18 @@ export class Bench {
   async page(options = {}, context) {
     const own = context ?? await (await launched()).newContext({ viewport: { width: 1280, height: 800 }, ...options });
     if (!context) this.#contexts.push(own);
+    // The page as it is on disk, in the place of the one in the binary: for who changes it.
+    const { PAGE } = process.env;
+    if (PAGE && !context) {
+      await own.route(url => url.href.startsWith(this.url) && /\.(js|css)$/.test(url.pathname), async route => {
+        const response = await route.fetch({ headers: { ...route.request().headers(), 'if-none-match': '' } }).catch(() => null);
+        const name = new URL(route.request().url()).pathname.split('/').at(-1);
+        const contentType = name.endsWith('.css') ? 'text/css' : 'text/javascript';
+        return route.fulfill({ headers: response?.headers(), contentType, body: readFileSync(join(PAGE, name), 'utf8') });
+      });
+      await own.route(url => url.href.startsWith(this.url) && url.pathname.endsWith('/') && url.pathname !== '/', async route =>
+        route.fulfill({ response: await route.fetch(), body: readFileSync(join(PAGE, 'index.html'), 'utf8') }));
+    }
     const page = await own.newPage();
     page.setDefaultTimeout(15_000);
     page.faults = [];

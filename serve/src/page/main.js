@@ -14,7 +14,7 @@ const NARROW = '(max-width: 60rem)';
 let source;
 let view = null;
 let refreshing = null;
-let sessions = [];
+let sessions = null;
 
 function start() {
   theme();
@@ -23,6 +23,7 @@ function start() {
   const held = by('session');
   if (held) return hold(JSON.parse(held.textContent));
   window.addEventListener('hashchange', () => enter());
+  notifying();
   by('new').addEventListener('click', () => go(''));
   by('wanted').addEventListener('input', () => listed());
   return enter();
@@ -48,7 +49,7 @@ function enter() {
   if (!token) return ask('');
   source = new Server(token);
   clearInterval(refreshing);
-  refreshing = setInterval(() => document.visibilityState === 'visible' && list(), REFRESH);
+  refreshing = setInterval(() => (document.visibilityState === 'visible' || notifies()) && list(), REFRESH);
   const [, session = '', message] = location.hash.slice(1).split('/');
   return open(decodeURIComponent(session), message ? decodeURIComponent(message) : null);
 }
@@ -121,7 +122,9 @@ function begin() {
   show(by('title'), 'New session');
   document.title = 'ah';
   show(by('messages'), el('p', { class: 'welcome' }, 'Say what to do. The session runs in the folder of ', el('code', {}, 'ah serve'), ', with its rules and permissions.'));
-  const composer = new Composer(by('below'), { send: async text => go((await source.begin(text)).session) });
+  const composer = new Composer(by('below'), {
+    send: async (text, _at, _isCopy, chosen) => go((await source.begin(text, chosen)).session), choices: () => source.choices(),
+  });
   composer.focus();
 }
 
@@ -130,6 +133,7 @@ async function list() {
   try {
     const known = await source.list();
     if (JSON.stringify(known) === JSON.stringify(sessions)) return;
+    if (sessions) notice(sessions, known);
     sessions = known;
   } catch (error) {
     if (error.status === 401) go(null);
@@ -140,6 +144,7 @@ async function list() {
 
 /// Shows the sessions whose titles have the words that are searched for.
 function listed() {
+  if (!sessions) return;
   by('wanted').hidden = sessions.length < MANY;
   const words = by('wanted').value.toLowerCase().split(/\s+/);
   const found = sessions.filter(({ title }) => words.every(word => title.toLowerCase().includes(word)));
@@ -151,6 +156,39 @@ function listed() {
       ].join(' · '))))));
   mark(decodeURIComponent(location.hash.split('/')[1] ?? ''));
   if (had) [...by('list').querySelectorAll('a')].find(it => it.dataset.id === had)?.focus();
+}
+
+/// Whether the browser is to say what happens while the page is not seen.
+const notifies = () => 'Notification' in window && Notification.permission === 'granted' && stored()?.getItem('notify') === 'on';
+
+/// Says which sessions have begun to ask, or have ended, while the page is not seen.
+function notice(before, now) {
+  if (document.visibilityState === 'visible' || !notifies()) return;
+  for (const { id, title, messages, running, questions } of now) {
+    const was = before.find(it => it.id === id);
+    // A short run may begin and end between two looks.
+    const hasEnded = !running && (was?.running || messages > (was?.messages ?? 0));
+    const news = questions > (was?.questions ?? 0) ? 'asks you' : hasEnded ? 'has ended' : null;
+    if (!news) continue;
+    const notification = new Notification(`ah ${news}`, { body: plain(title), tag: id });
+    notification.onclick = () => {
+      window.focus();
+      go(id);
+    };
+  }
+}
+
+/// Offers notifications where the browser has them.
+function notifying() {
+  if (!('Notification' in window) || !window.isSecureContext) return;
+  by('notified').hidden = false;
+  const choice = by('notify');
+  choice.checked = notifies();
+  choice.addEventListener('change', async () => {
+    const isAllowed = choice.checked && await Notification.requestPermission() === 'granted';
+    stored()?.setItem('notify', isAllowed ? 'on' : 'off');
+    choice.checked = isAllowed;
+  });
 }
 
 /// Marks the session that is shown.
@@ -222,12 +260,14 @@ const KEYS = {
 function keys() {
   show(by('keys'), Object.entries(KEYS).map(([key, [name]]) => el('div', {}, el('dt', {}, el('kbd', {}, key)), el('dd', {}, name))),
     el('div', {}, el('dt', {}, el('kbd', {}, 'Esc')), el('dd', {}, 'Leave a field')));
+  document.addEventListener('click', event => { if (!event.target.closest('#menu')) by('menu').open = false; });
   by('show-help').addEventListener('click', () => by('help').showModal());
   // Whoever dictates, or slips, can do without keys of one letter.
   const isOn = by('keys-on');
   isOn.checked = stored()?.getItem('keys') !== 'off';
   isOn.addEventListener('change', () => stored()?.setItem('keys', isOn.checked ? 'on' : 'off'));
   document.addEventListener('keydown', event => {
+    if (event.key === 'Escape') by('menu').open = false;
     const isField = event.target.closest('input, textarea, select, dialog');
     if (event.key === 'Escape' && event.target.closest('input, textarea')) return event.target.blur();
     if (isField || !isOn.checked || event.ctrlKey || event.metaKey || event.altKey || !KEYS[event.key]) return null;

@@ -1,6 +1,7 @@
 // Markdown as elements: headings, lists, quotes, tables, code, links. What is no Markdown is text; HTML is text too.
 
 import { el, show, target } from './dom.js';
+import { coloured } from './highlight.js';
 
 // Longer texts, and deeper ones, are shown as they are: nobody reads them, and somebody may have made them to be slow. Each
 // pattern takes time that grows with the line: no two repeated parts of one match the same text, and `.` matches all of it.
@@ -81,7 +82,7 @@ function fenced(lines, at, [, mark, language]) {
 
 /// Returns a block of code. One that scrolls is reached by the keyboard.
 export const code = (text, language = '') => el('div', { class: 'code' },
-  el('pre', { tabindex: 0, role: 'group', 'aria-label': language ? `Code, ${language}` : 'Code' }, el('code', {}, text)),
+  el('pre', { tabindex: 0, role: 'group', 'aria-label': language ? `Code, ${language}` : 'Code' }, el('code', {}, coloured(text, language))),
   el('button', { type: 'button', class: 'quiet copy', click: event => copy(text, event.currentTarget) }, 'Copy'));
 
 function copy(text, button) {

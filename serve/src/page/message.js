@@ -1,6 +1,7 @@
 // A message as an article. Calls are folded, and made when they are opened: a session has thousands.
 
 import { dollars, draw, duration, el, put, show, time, tokens } from './dom.js';
+import { coloured, ending } from './highlight.js';
 import { code, markdown } from './markdown.js';
 import { isNote, node, withoutMark } from './server.js';
 
@@ -9,6 +10,9 @@ const PICTURES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'];
 const KEYS = ['command', 'file_path', 'notebook_path', 'path', 'pattern', 'url', 'query', 'description', 'prompt', 'skill'];
 /// Longest text that is shown at once, in characters; a browser cannot lay out more without a pause.
 const LONGEST = 400_000;
+
+/// Time between two looks at the output of a running call, at first and at most, in milliseconds.
+const LOOK = [500, 5_000];
 
 /// Shortest time of a call that is shown, in milliseconds.
 const NOTABLE = 50;
@@ -115,6 +119,7 @@ class Call {
   /// The messages that it and its result are in.
   #asked;
   #answered = null;
+  #isWatched = false;
 
   constructor(call, message, around) {
     this.#call = call;
@@ -156,11 +161,43 @@ class Call {
     const { input } = this.#call;
     const result = this.#result;
     const diff = hunks(result?.details);
-    if (diff.length) return put(this.element, changes(diff), this.#whole(false));
+    if (diff.length) return put(this.element, changes(diff, input?.file_path ?? input?.path ?? ''), this.#whole(false));
     const isCommand = Object.keys(input ?? {}).every(key => ['command', 'description'].includes(key)) && input?.command;
     put(this.element,
       el('p', { class: 'label' }, 'Input'), isCommand ? code(input.command, 'shell') : code(JSON.stringify(input, null, 2), 'JSON'),
-      result ? [el('p', { class: 'label' }, 'Output'), said(result.content), this.#whole(true)] : el('p', { class: 'weak' }, 'Still running'));
+      result ? [el('p', { class: 'label' }, 'Output'), said(result.content), this.#whole(true)] : this.#running());
+    return null;
+  }
+
+  /// Returns what stands for the output of a call without a result, and follows that.
+  #running() {
+    const element = el('p', { class: 'weak' }, 'Still running');
+    if (!this.#around.source.isReadOnly && !this.#isWatched) {
+      this.#isWatched = true;
+      this.#look(element).finally(() => { this.#isWatched = false; });
+    }
+    return element;
+  }
+
+  /// Shows what the call has written so far, as long as it runs and is open.
+  async #look(place) {
+    const { source, session } = this.#around;
+    let [wait] = LOOK;
+    let [shown, before] = [place, ''];
+    while (this.element.open && !this.#result) {
+      const so = document.hidden ? '' : await source.output(session, this.#call.id).catch(() => '');
+      // The result has its place now, or another message is shown.
+      if (this.#result || !(shown.isConnected || shown === place)) return;
+      wait = so === before ? Math.min(wait * 1.5, LOOK[1]) : LOOK[0];
+      if (so && so !== before) {
+        before = so;
+        const output = text(so, 'Output so far');
+        shown.replaceWith(output);
+        shown = output;
+        output.scrollTop = output.scrollHeight;
+      }
+      await new Promise(resolve => { setTimeout(resolve, wait); });
+    }
   }
 
   /// Returns buttons that load the output as the tool wrote it, and what is cut of the result.
@@ -207,27 +244,33 @@ function hunks(details) {
   return [{ old: 0, now: 1, lines: details.content.replace(/\n$/, '').split('\n').map(line => `+${line}`) }];
 }
 
+/// Returns a changed part as the server tells it in the form of [`changes`].
+export const told = ({ old, new: now, lines }) => ({ old, now, lines });
+
 const SIDES = { '+': ['added', 'Added: '], '-': ['removed', 'Removed: '] };
 
-/// Returns changes as rows: old number, new number, line.
-function changes(all) {
+/// Returns changes as rows: old number, new number, line. The file's path says how lines are coloured; without numbers where
+/// the place in the file is not known.
+export function changes(all, path = '', { isNumbered = true } = {}) {
+  const language = ending(path);
   const rows = all.map(hunk => {
     let { old, now } = hunk;
     return hunk.lines.map(line => {
       const [kind, word] = SIDES[line[0]] ?? ['', ''];
       const numbers = [line[0] === '+' ? '' : old++, line[0] === '-' ? '' : now++];
-      return el('tr', { class: kind }, numbers.map(it => el('td', { class: 'number' }, it)),
-        el('td', {}, word && el('span', { class: 'unseen' }, word), line));
+      return el('tr', { class: kind }, isNumbered && numbers.map(it => el('td', { class: 'number' }, it)),
+        el('td', {}, word && el('span', { class: 'unseen' }, word), line[0], coloured(line.slice(1), language)));
     });
   });
   const bodies = rows.map(it => el('tbody', {}, it));
   return el('div', { class: 'wide diff', tabindex: 0, role: 'group', 'aria-label': 'Changes' }, el('table', {}, bodies));
 }
 
-/// Returns the article of a message that the run has not read yet.
-export function queued(text) {
+/// Returns the article of a message that the run has not read yet. `takeBack` is called by its button.
+export function queued(text, takeBack) {
   return el('article', { class: 'user queued', tabindex: -1, 'aria-label': 'Your message, for the next step' },
-    el('header', {}, el('span', { class: 'author' }, 'You'), el('span', {}, 'queued for the next step')),
+    el('header', {}, el('span', { class: 'author' }, 'You'), el('span', {}, 'queued for the next step'),
+      el('button', { type: 'button', class: 'quiet fork', click: takeBack }, 'Take back')),
     el('div', { class: 'text' }, markdown(text)));
 }
 

@@ -24,7 +24,7 @@ export class Server {
     if (body !== undefined) Object.assign(asked, { body: JSON.stringify(body) });
     let response;
     try {
-      response = await fetch(`/v1/sessions${path}`, asked);
+      response = await fetch(`/v1/${path}`, asked);
     } catch (error) {
       throw error.name === 'AbortError' ? error : new Refusal(0, 'The server does not answer.');
     }
@@ -33,13 +33,16 @@ export class Server {
     throw new Refusal(response.status, told.error ?? `The server says ${response.status}.`);
   }
 
-  async list() { return (await (await this.#fetch('')).json()).sessions; }
+  async list() { return (await (await this.#fetch('sessions')).json()).sessions; }
+
+  /// Models and permission modes to choose from.
+  async choices() { return (await this.#fetch('choices')).json(); }
 
   /// All of a session's tree.
   async tree(session) {
     const tree = { name: null, current: null, nodes: [] };
     for (let from = 0; from !== null;) {
-      const part = await (await this.#fetch(`/${session}/tree?from=${from}`)).json();
+      const part = await (await this.#fetch(`sessions/${session}/tree?from=${from}`)).json();
       tree.nodes.push(...part.nodes);
       Object.assign(tree, { name: part.name, current: part.current });
       from = part.next;
@@ -49,18 +52,25 @@ export class Server {
 
   /// The last messages of a branch up to a message, and whether there are none before them.
   async messages(session, at) {
-    const { messages, is_whole } = await (await this.#fetch(`/${session}/messages?at=${encodeURIComponent(at)}`)).json();
+    const { messages, is_whole } = await (await this.#fetch(`sessions/${session}/messages?at=${encodeURIComponent(at)}`)).json();
     return { messages, isWhole: is_whole };
   }
 
-  async message(session, id) { return (await this.#fetch(`/${session}/messages/${encodeURIComponent(id)}`)).json(); }
-  async output(session, call) { return (await this.#fetch(`/${session}/calls/${encodeURIComponent(call)}/output`)).text(); }
+  async message(session, id) { return (await this.#fetch(`sessions/${session}/messages/${encodeURIComponent(id)}`)).json(); }
+  async output(session, call) { return (await this.#fetch(`sessions/${session}/calls/${encodeURIComponent(call)}/output`)).text(); }
 
-  async #post(path, body) { return (await this.#fetch(path, { method: 'POST', body })).json(); }
+  async #post(path, body, method = 'POST') { return (await this.#fetch(`sessions${path}`, { method, body })).json(); }
 
-  begin(prompt) { return this.#post('', { prompt }); }
-  prompt(session, prompt, at) { return this.#post(`/${session}/prompt`, at ? { prompt, at } : { prompt }); }
-  fork(session, prompt, at) { return this.#post(`/${session}/fork`, at ? { prompt, at } : { prompt }); }
+  // `with_` has what was chosen for the run: `model`, `mode`, `pictures`.
+  begin(prompt, with_) { return this.#post('', { prompt, ...with_ }); }
+  prompt(session, prompt, at, with_) { return this.#post(`/${session}/prompt`, at ? { prompt, at, ...with_ } : { prompt, ...with_ }); }
+  fork(session, prompt, at, with_) { return this.#post(`/${session}/fork`, at ? { prompt, at, ...with_ } : { prompt, ...with_ }); }
+  rename(session, name) { return this.#post(`/${session}`, { name }, 'PATCH'); }
+  remove(session) { return this.#post(`/${session}`, undefined, 'DELETE'); }
+  async files(session, at) { return (await this.#fetch(`sessions/${session}/files/${at}`)).json(); }
+  restore(session, at, plan) { return this.#post(`/${session}/files/${at}`, { plan }); }
+  async queue(session) { return (await (await this.#fetch(`sessions/${session}/queue`)).json()).messages; }
+  withdraw(session, message) { return this.#post(`/${session}/queue/${encodeURIComponent(message)}`, undefined, 'DELETE'); }
   steer(session, message) { return this.#post(`/${session}/steer`, { message }); }
   interrupt(session) { return this.#post(`/${session}/interrupt`, {}); }
   answer(session, question, answers) { return this.#post(`/${session}/questions/${question}`, { answers }); }
@@ -72,7 +82,7 @@ export class Server {
     while (!signal.aborted) {
       try {
         const headers = seen ? { 'Last-Event-ID': seen } : {};
-        const response = await this.#fetch(`/${session}/events`, { headers, signal });
+        const response = await this.#fetch(`sessions/${session}/events`, { headers, signal });
         lost(null);
         for await (const event of events(response.body)) {
           wait = AGAIN;

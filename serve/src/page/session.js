@@ -1,10 +1,11 @@
 // A session: its messages, followed as they come, its tree, its usage, and what can be done with it.
 
 import { Composer } from './composer.js';
+import { files, remove, rename, restore } from './dialog.js';
 import { by, el, plain, put, show, tell } from './dom.js';
 import { Draft, article, queued } from './message.js';
 import { usage } from './plots.js';
-import { node, withoutMark } from './server.js';
+import { node } from './server.js';
 import { Tree } from './tree.js';
 
 /// Distance from the end at which the messages are followed, in pixels.
@@ -30,7 +31,7 @@ export class SessionView {
   #isFollowing = true;
   #top = 0;
   #grown = new ResizeObserver(() => this.#keep());
-  /// Steering messages that the run has not read yet: their texts and elements.
+  /// Messages that the run has not read yet: their texts, elements, and the ids that they will have, once those are known.
   #queued = [];
   #doing = { running: false, questions: [] };
   #title = 'Session';
@@ -47,7 +48,8 @@ export class SessionView {
     this.tree = new Tree(by('tree'), chosen => this.#look(chosen));
     this.composer = source.isReadOnly ? null : new Composer(by('below'), {
       place: session,
-      send: (text, message, isCopy) => this.#send(text, message, isCopy),
+      send: (text, message, isCopy, chosen) => this.#send(text, message, isCopy, chosen),
+      choices: () => source.choices(),
       steer: text => this.#steer(text),
       interrupt: () => source.interrupt(session),
       answer: (question, answers) => source.answer(session, question, answers),
@@ -67,12 +69,16 @@ export class SessionView {
     const last = this.#at === null ? tree.current : this.tree.end(this.#at);
     await this.#load(last, tree.current);
     const current = this.tree.get(tree.current);
-    if (!this.#source.isReadOnly) this.#follow(current ? `${current.seq}-${current.id}` : null);
+    if (this.#source.isReadOnly) return;
+    this.#menu();
+    this.#requeue();
+    this.#follow(current ? `${current.seq}-${current.id}` : null);
   }
 
   /// Ends it.
   close() {
     this.#stop.abort();
+    by('menu').hidden = true;
     this.#grown.disconnect();
   }
 
@@ -84,6 +90,29 @@ export class SessionView {
     const id = document.activeElement?.closest('article, [role=treeitem]')?.dataset.id ?? this.tree.current;
     const known = this.tree.get(id);
     if (known) this.composer?.forkAt(known);
+  }
+
+  /// What is done with the whole session.
+  #menu() {
+    const menu = by('menu');
+    const [source, session] = [this.#source, this.#session];
+    const entries = {
+      'Files changed': () => files(source, session),
+      Undo: () => restore(source, session, 'undo'),
+      Redo: () => restore(source, session, 'redo'),
+      Rename: () => rename(source, session, this.#title, () => this.#go(session)),
+      Delete: () => remove(source, session, this.#title, () => this.#go('')),
+    };
+    menu.open = false;
+    menu.hidden = false;
+    show(by('menu-entries'), Object.entries(entries).map(([name, act]) => el('button', { type: 'button', class: 'quiet', click: async () => {
+      menu.open = false;
+      try {
+        await act();
+      } catch (error) {
+        this.composer.fail(error);
+      }
+    } }, name)));
   }
 
   #titled(name) {
@@ -198,9 +227,9 @@ export class SessionView {
     return found.focus({ preventScroll: true });
   }
 
-  async #send(text, message, isCopy) {
-    const { session } = isCopy ? await this.#source.fork(this.#session, text, message)
-      : await this.#source.prompt(this.#session, text, message);
+  async #send(text, message, isCopy, chosen) {
+    const { session } = isCopy ? await this.#source.fork(this.#session, text, message, chosen)
+      : await this.#source.prompt(this.#session, text, message, chosen);
     if (session !== this.#session || this.#at !== null) return this.#go(session);
     return this.#toEnd();
   }
@@ -208,18 +237,51 @@ export class SessionView {
   /// Steers the run, and shows the message until the run reads it.
   async #steer(text) {
     // Before the request: the run may have read it when that is answered.
-    const waiting = { text, element: queued(text) };
-    if (this.#at === null) {
-      this.#queued.push(waiting);
-      this.list.append(waiting.element);
-      this.#toEnd();
-    }
+    const waiting = this.#wait(null, text);
+    this.#toEnd();
     try {
-      await this.#source.steer(this.#session, text);
+      waiting.id = (await this.#source.steer(this.#session, text)).message;
     } catch (error) {
       this.#read(it => it === waiting);
       throw error;
     }
+    if (this.#shown.has(waiting.id)) this.#read(it => it === waiting);
+  }
+
+  /// Shows a message that waits.
+  #wait(id, text) {
+    const waiting = { id, text, element: queued(text, () => this.#takeBack(waiting)) };
+    if (this.#at !== null) return waiting;
+    this.#queued.push(waiting);
+    this.list.append(waiting.element);
+    return waiting;
+  }
+
+  async #takeBack(waiting) {
+    if (!waiting.id) return;
+    try {
+      await this.#source.withdraw(this.#session, waiting.id);
+      this.#read(it => it === waiting);
+      this.composer.give(waiting.text);
+    } catch (error) {
+      this.composer.fail(error);
+      this.#requeue();
+    }
+  }
+
+  /// Shows what waits for the run, whoever has sent it.
+  async #requeue() {
+    const waiting = await this.#source.queue(this.#session).catch(() => null);
+    if (!waiting || this.#stop.signal.aborted) return;
+    const ids = new Set(waiting.map(it => it.id));
+    const isGone = it => it.id && !ids.has(it.id);
+    while (this.#queued.some(isGone)) this.#read(isGone);
+    for (const { id, text } of waiting) {
+      // One that is being sent has no id yet.
+      const isKnown = this.#shown.has(id) || this.#queued.some(it => it.id === id || (!it.id && it.text === text));
+      if (!isKnown) this.#wait(id, text);
+    }
+    this.#keep();
   }
 
   /// Removes the first queued message that it is true of.
@@ -248,10 +310,8 @@ export class SessionView {
   }
 
   #state(state) {
-    if (!state.running) {
-      this.#write(null);
-      while (this.#queued.length) this.#read(() => true);
-    }
+    if (!state.running) this.#write(null);
+    this.#requeue();
     this.composer.state = state;
     this.#doing = state;
     this.#tab();
@@ -269,7 +329,7 @@ export class SessionView {
     this.#count();
     if (this.#at !== null) return;
     if (message.role === 'assistant') this.#write(null);
-    for (const block of message.content) if (block.type === 'text') this.#read(({ text }) => text === withoutMark(block.text));
+    this.#read(({ id }) => id === message.id);
     this.#put([message], this.#draft?.element ?? this.#queued[0]?.element ?? null);
     this.#keep();
     if (message.role === 'assistant') tell(known.tools.length ? `It calls ${known.tools.join(', ')}.` : 'An answer has come.');
@@ -298,6 +358,7 @@ export class SessionView {
       usage(by('usage'), this.#nodes);
       const model = this.#nodes.findLast(it => it.used && !it.agent)?.used.model;
       show(by('facts'), model ?? '');
+      if (this.composer) this.composer.model = model ?? null;
     });
   }
 }

@@ -17,6 +17,10 @@ const SCRIPT_LINK: &str = "<script type=\"module\" src=\"main.js\"></script>";
 const MODULES: &[(&str, &str)] = &[
     ("dom.js", include_str!("../../../serve/src/page/dom.js")),
     (
+        "highlight.js",
+        include_str!("../../../serve/src/page/highlight.js"),
+    ),
+    (
         "markdown.js",
         include_str!("../../../serve/src/page/markdown.js"),
     ),
@@ -29,6 +33,14 @@ const MODULES: &[(&str, &str)] = &[
     (
         "message.js",
         include_str!("../../../serve/src/page/message.js"),
+    ),
+    (
+        "pictures.js",
+        include_str!("../../../serve/src/page/pictures.js"),
+    ),
+    (
+        "dialog.js",
+        include_str!("../../../serve/src/page/dialog.js"),
     ),
     (
         "composer.js",
