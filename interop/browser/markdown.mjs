@@ -12,6 +12,7 @@ class Node {
     this.childNodes.push(...children);
   }
   setAttribute() {}
+  addEventListener() {}
 }
 Object.assign(globalThis, { Node, document: { createElement: name => new Node(name) } });
 const { markdown } = await import('../../serve/src/page/markdown.js');
@@ -31,6 +32,7 @@ for (const [name, text, tag] of [
   ['a quote', `> ${'\u2028'.repeat(LONG)}y`, 'BLOCKQUOTE'],
   ['links without an end', '[a]('.repeat(4_900), 'P'],
   ['a link with blanks', `[a](${' '.repeat(19_000)}`, 'P'],
+  ...["'\\", '"', '/*', '`\\', 'a(', '<!--', '#'].map(word => [`code of ${word}`, `\`\`\`js\n${word.repeat(99_000 / word.length)}`, 'DIV']),
   ['addresses of points', 'http://....'.repeat(1_800), 'P'],
 ]) {
   test(name, { timeout: 20_000 }, () => assert.equal(markdown(text)[0].tagName, tag));

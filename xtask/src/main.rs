@@ -43,7 +43,7 @@ const USAGE: &str = "\
 usage: cargo xtask <command>
 
   check   format, house rules, dependencies between crates, licences, clippy, documentation
-  test    every test suite; the last line names those left out: test [--all] [--again] [--times], or one of acp, browser, conformance, differential, features, hubs, inspect, library, litellm, local, mcp, openapi, packages, postgres, programs, projects, sdk
+  test    every test suite; the last line names those left out: test [--all] [--again] [--times], or one of acp, browser, conformance, differential, features, hubs, inspect, library, litellm, local, mcp, openapi, packages, page, postgres, programs, projects, sdk
   drift   what the newest packages of vendors and protocols have that is not judged in interop/drift; needs the network: drift [NAME…]
   models  writes the built-in catalogue of models anew, from LiteLLM's newest list; needs the network
   fuzz    searches for inputs that break a parser; needs a nightly compiler: fuzz [--seconds N] [TARGET…]
@@ -71,6 +71,7 @@ fn run(arguments: &[String]) -> Result<()> {
             suites::test(suites::wanted(options)?)
         }
         ["test", "browser"] => suites::browser::test_alone(),
+        ["test", "page"] => suites::browser::modules(),
         ["test", "conformance"] => {
             suites::conformance::install().and_then(|it| suites::conformance::test(&it))
         }

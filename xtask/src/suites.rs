@@ -110,6 +110,7 @@ pub fn test(wanted: Wanted) -> Result<()> {
     suites.run("differential", cache::node_version(), |_| {
         differential::test()
     })?;
+    suites.run("page", cache::node_version(), |_| browser::modules())?;
     match sdk::install() {
         Err(missing) => suites.leave_out("sdk", &format!("{missing:#}")),
         Ok(sdks) => suites.run_parts("sdk", || Ok(Vec::from_iter(sdk::test(&sdks)?)))?,

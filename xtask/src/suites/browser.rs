@@ -1,6 +1,6 @@
 //! The page of `ah serve` in a real browser: the system's Chromium, driven from Node, with a checker of accessibility.
 //!
-//! The tests are in `interop/browser`. `AH_WRITE_DOCS=1 cargo xtask test browser` also takes the pictures in `docs`.
+//! The tests are in `interop/browser`; those of its modules need no browser. `AH_WRITE_DOCS=1 cargo xtask test browser` also takes the pictures in `docs`.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -53,7 +53,7 @@ pub fn test_alone() -> Result<()> {
 pub fn test(browser: &Browser) -> Result<()> {
     let binary = built(COMMAND_LINE, "ah", "dev")?;
     let loopback = built("ah-testkit", "loopback", "dev")?;
-    let mut files = vec!["markdown.mjs", "page.mjs"];
+    let mut files = vec!["page.mjs", "sessions.mjs"];
     if std::env::var("AH_WRITE_DOCS").as_deref() == Ok("1") {
         files.push("pictures.mjs");
     }
@@ -66,6 +66,15 @@ pub fn test(browser: &Browser) -> Result<()> {
         .env("BROWSER_DIR", &browser.folder)
         .env("CHROMIUM", &browser.program)
         .env("DOCS", root().join("docs"));
+    run(&mut node)
+}
+
+/// Runs the tests of the page's modules that need no browser.
+pub fn modules() -> Result<()> {
+    let mut node = cache::offline(&Command::new("node"));
+    node.current_dir(pinned())
+        .args(["--test", "--test-reporter=spec"])
+        .args(["modules.mjs", "markdown.mjs"]);
     run(&mut node)
 }
 
