@@ -121,13 +121,16 @@ pub fn create_folder(folder: &Path) -> io::Result<bool> {
             .create(folder)?;
     }
     let mut places = folder.ancestors().take(2);
-    let sessions = places.find(|place| {
-        place
-            .file_name()
-            .is_some_and(|name| name == SESSIONS_FOLDER)
-    });
+    let sessions = places.find(|place| is_sessions_folder(place));
     sessions.map_or(Ok(()), write_gitignore)?;
     Ok(is_new)
+}
+
+/// Returns whether a folder is a project's folder of sessions, by its name.
+pub(crate) fn is_sessions_folder(folder: &Path) -> bool {
+    folder
+        .file_name()
+        .is_some_and(|name| name == SESSIONS_FOLDER)
 }
 
 /// Writes a `.gitignore` that keeps sessions out of the project's repository, unless there already is one.

@@ -5,6 +5,7 @@
 
 mod blocks;
 mod calls;
+mod connection;
 mod context;
 mod copy;
 mod database;
@@ -20,6 +21,7 @@ mod logged;
 mod messages;
 mod number;
 mod outputs;
+mod plain;
 mod prefixes;
 mod prune;
 pub(crate) mod queue;
@@ -33,16 +35,13 @@ pub(crate) mod sessions;
 mod transcript;
 pub(crate) mod tree;
 
-use std::fs::{self, File};
-use std::io::{self, Read as _, Seek as _};
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
 use ah_conversation::StoreError;
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension as _, ffi};
-
-use crate::paths::{file_name, not_a_file, with_ending};
+use rusqlite::{Connection, ErrorCode, ffi};
 
 /// Maximum wait for another process that writes the same database.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -201,111 +200,8 @@ fn free_bytes(path: &Path) -> Option<u64> {
     Some(volume.f_bavail.saturating_mul(volume.f_frsize))
 }
 
-/// Fails if something other than a file lies in the place of a database or its logs, since opening it could wait forever, or if
-/// its journal would have SQLite delete another file.
-fn require_files(path: &Path) -> Result<(), Failure> {
-    // SQLite looks beside the file that a link leads to.
-    let real = fs::canonicalize(path);
-    let path = real.as_deref().unwrap_or(path);
-    let journal = with_ending(path, "-journal");
-    for path in [path, &with_ending(path, "-wal"), &journal] {
-        require_file(path)?;
-    }
-    match names_a_super_journal(&journal)? {
-        false => Ok(()),
-        true => Err(Failure::Refused {
-            reason: format!(
-                "its journal `{}` names another file, which would be deleted",
-                file_name(&journal)
-            ),
-            hint: Some("remove the journal, or ask who sent it".to_owned()),
-        }),
-    }
-}
-
-/// Returns whether a rollback journal ends with the name of a super-journal, that of a transaction in several databases. This
-/// program makes none. SQLite deletes the file of that name after it has rolled back the journal, whatever it is, and in a
-/// database with a write-ahead log, too.
-fn names_a_super_journal(journal: &Path) -> io::Result<bool> {
-    const LENGTH: i64 = 8;
-    const MAGIC: [u8; LENGTH as usize] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
-    let mut journal = match File::open(journal) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-        opened => opened?,
-    };
-    if journal.seek(io::SeekFrom::End(-LENGTH)).is_err() {
-        // It is shorter.
-        return Ok(false);
-    }
-    let mut end = [0; LENGTH as usize];
-    journal.read_exact(&mut end)?;
-    Ok(end == MAGIC)
-}
-
-/// Fails if something other than a file lies at `path`.
-fn require_file(path: &Path) -> Result<(), Failure> {
-    match not_a_file(path) {
-        None => Ok(()),
-        Some(kind) => Err(Failure::Refused {
-            reason: format!("`{}` is {kind}, not a file", file_name(path)),
-            hint: Some("remove it, or choose another path".to_owned()),
-        }),
-    }
-}
-
-/// Opens an existing database for reading and writing.
-fn connect(path: &Path) -> Result<Connection, Failure> {
-    require_files(path)?;
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    // An absolute path cannot be taken for a URI, whatever the file is called.
-    configured(Connection::open_with_flags(
-        std::path::absolute(path)?,
-        flags,
-    )?)
-}
-
-/// Opens an existing database for reading.
-///
-/// `SQLITE_OPEN_READ_ONLY` is avoided, since the last such connection leaves the files of the write-ahead log behind.
-/// If nothing can be written, the database is opened as immutable.
-fn connect_to_read(path: &Path) -> Result<Connection, Failure> {
-    require_files(path)?;
-    let path = std::path::absolute(path)?;
-    let is_writable = rustix::fs::access(&path, rustix::fs::Access::WRITE_OK).is_ok()
-        && path
-            .parent()
-            .is_some_and(|folder| rustix::fs::access(folder, rustix::fs::Access::WRITE_OK).is_ok());
-    let connection = if is_writable {
-        connect(&path)?
-    } else {
-        connect_immutable(&path)?
-    };
-    connection.pragma_update(None, "query_only", true)?;
-    Ok(connection)
-}
-
-/// Opens the database at an absolute path as one that nobody changes: without locks, and without its log.
-fn connect_immutable(path: &Path) -> Result<Connection, Failure> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
-        | OpenFlags::SQLITE_OPEN_NO_MUTEX
-        | OpenFlags::SQLITE_OPEN_URI;
-    configured(Connection::open_with_flags(as_immutable(path), flags)?)
-}
-
-/// Returns the URI that opens a file as immutable.
-fn as_immutable(path: &Path) -> String {
-    let mut uri = "file:".to_owned();
-    for byte in path.as_os_str().as_encoded_bytes() {
-        if byte.is_ascii_alphanumeric() || b"/-_.".contains(byte) {
-            uri.push(char::from(*byte));
-        } else {
-            uri.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    uri + "?immutable=1"
-}
-
-fn configured(connection: Connection) -> Result<Connection, Failure> {
+/// Prepares a connection to a database that this process has made, or knows to be plain.
+fn settled(connection: Connection) -> Result<Connection, Failure> {
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
     // Half a megabyte of pages, for each open session, in the place of two: a session is read once, and then written at
@@ -315,35 +211,7 @@ fn configured(connection: Connection) -> Result<Connection, Failure> {
     )?;
     // What a schema defines may have come with the file: it calls nothing, and is looked at before anything is read.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
-    check_schema(&connection)?;
     Ok(connection)
-}
-
-/// Checks that the tables of a database are plain ones. This program makes no others, and a query of a view, a trigger or a
-/// computed column of somebody else could run forever, or change what is stored.
-fn check_schema(connection: &Connection) -> Result<(), Failure> {
-    let first = |sql| -> Result<Option<(String, String)>, Failure> {
-        let found = connection.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)));
-        Ok(found.optional()?)
-    };
-    let not_plain =
-        "SELECT iif(type = 'table', 'virtual table', type), name FROM main.sqlite_schema
-         WHERE type IN ('view', 'trigger') OR type = 'table' AND coalesce(rootpage, 0) = 0 LIMIT 1";
-    let computed = "SELECT 'computed column', own.name FROM main.sqlite_schema, pragma_table_xinfo(sqlite_schema.name) own
-         WHERE sqlite_schema.type = 'table' AND own.hidden > 0 LIMIT 1";
-    let foreign = match first(not_plain)? {
-        None => first(computed)?,
-        found => found,
-    };
-    match foreign {
-        None => Ok(()),
-        Some((kind, name)) => Err(Failure::Refused {
-            reason: format!("it has the {kind} `{name}`, and this program makes none"),
-            hint: Some(
-                "it was changed by another program; remove it, or ask who sent it".to_owned(),
-            ),
-        }),
-    }
 }
 
 /// When a commit is durable.

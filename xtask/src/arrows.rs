@@ -17,7 +17,11 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("ah-process", &["ah-conversation", "ah-sandbox"]),
     ("ah-git", &["ah-conversation", "ah-process"]),
     ("ah-provider", &["ah-conversation", "ah-diff", "ah-http"]),
-    ("ah-store", &["ah-beneath", "ah-conversation", "ah-ids"]),
+    ("ah-sqlite", &[]),
+    (
+        "ah-store",
+        &["ah-beneath", "ah-conversation", "ah-ids", "ah-sqlite"],
+    ),
     (
         "ah-store-postgres",
         &["ah-conversation", "ah-ids", "ah-store"],
@@ -32,6 +36,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "ah-process",
             "ah-replace",
             "ah-schema",
+            "ah-sqlite",
         ],
     ),
     (

@@ -10,8 +10,9 @@ use rusqlite::Connection;
 use rusqlite::backup::Backup;
 use rustix::fs::OFlags;
 
+use super::connection::{connect, connect_to_read};
 use super::sessions::Sessions;
-use super::{ALL_PAGES, Failure, connect, connect_to_read, context};
+use super::{ALL_PAGES, Failure, context};
 use crate::paths::{
     FILE_MODE, Paths, create_folder, new_file, outputs_folder, remove_if_exists, sync_folder,
 };

@@ -13,14 +13,15 @@ use rusqlite::backup::Backup;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
+use super::connection::{connect, require_files};
 use super::lock::{Lock, LockAttempt};
 use super::outputs::{FullOutput, ResultColumns};
 use super::queue::Mailbox;
 use super::schema::CONVERSATION;
 use super::tree::Tree;
 use super::{
-    ALL_PAGES, Durability, Failure, calls, connect, context, events, fault, files, lease, log,
-    messages, prefixes, prune, require_files, salvage, set_durability, transcript,
+    ALL_PAGES, Durability, Failure, calls, context, events, fault, files, lease, log, messages,
+    prefixes, prune, salvage, set_durability, transcript,
 };
 use crate::log::Image;
 use crate::notice::Notice;
@@ -112,7 +113,7 @@ impl Database {
 
     /// Creates a conversation in memory, with large outputs in the folder `outputs`.
     pub(super) fn in_memory(outputs: &Path) -> Result<Self, Failure> {
-        let mut connection = super::configured(Connection::open_in_memory()?)?;
+        let mut connection = super::settled(Connection::open_in_memory()?)?;
         CONVERSATION.migrate(&mut connection)?;
         let epoch = lease::take(&connection)?;
         Ok(Self {

@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 use ah_conversation::{Clock, Mail, MailKind, MessageId, StoreError, Time};
 use rusqlite::{Connection, TransactionBehavior, params};
 
+use super::connection::connect;
 use super::schema::QUEUE;
-use super::{Durability, Failure, connect, salvage, set_durability};
+use super::{Durability, Failure, salvage, set_durability};
 use crate::notice::Notice;
 use crate::paths::{Paths, create_folder, sync_folder};
 use ah_ids::SystemClock;

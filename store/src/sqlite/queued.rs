@@ -6,8 +6,9 @@ use std::path::Path;
 
 use rusqlite::Connection;
 
+use super::connection::{connect, connect_to_read};
 use super::schema::RUNS;
-use super::{Durability, Failure, connect, connect_to_read, set_durability};
+use super::{Durability, Failure, set_durability};
 use crate::paths::create_folder;
 
 /// Its name.

@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use super::connect_immutable;
+use super::connection::connect_immutable;
 use super::tree::Tree;
 use crate::paths::{Paths, with_ending};
 

@@ -14,8 +14,9 @@ use rusqlite::config::DbConfig;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension as _, params_from_iter};
 
+use super::connection::connect;
 use super::schema::{CONVERSATION, FIND_ORIGINS, QUEUE, Schema};
-use super::{Failure, connect, context, prune};
+use super::{Failure, context, prune};
 use crate::paths::{open_or_create, remove_if_exists, sync_folder, with_ending};
 
 /// Endings of the log and of the shared memory file of a database in WAL mode.

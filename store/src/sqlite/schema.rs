@@ -31,7 +31,7 @@ use std::path::Path;
 use rusqlite::Connection;
 use rusqlite_migration::{M, Migrations};
 
-use super::{Failure, configured};
+use super::{Failure, settled};
 use crate::paths::{new_file, remove_if_exists, with_ending};
 
 /// The origin of a row of `messages` where it has no column: in the details of its first block, if it does not follow from
@@ -301,6 +301,11 @@ pub(super) struct Schema {
 }
 
 impl Schema {
+    /// Returns the migrations, oldest first.
+    pub(super) fn steps(&self) -> &'static [&'static str] {
+        self.steps
+    }
+
     /// Returns the `user_version` of an up-to-date database: the number of migrations.
     pub(super) fn version(&self) -> i64 {
         i64::try_from(self.steps.len()).unwrap_or(i64::MAX)
@@ -420,7 +425,7 @@ impl Schema {
     ) -> Result<(), Failure> {
         remove_if_exists(draft)?;
         let file = new_file(draft)?;
-        let mut connection = configured(Connection::open(std::path::absolute(draft)?)?)?;
+        let mut connection = settled(Connection::open(std::path::absolute(draft)?)?)?;
         // No other process uses the draft, so it needs neither a journal nor syncs.
         connection.execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;")?;
         self.migrate(&mut connection)?;

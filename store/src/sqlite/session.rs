@@ -18,12 +18,13 @@ use ah_conversation::{
 use async_trait::async_trait;
 use tokio::sync::oneshot;
 
+use super::connection::require_file;
 use super::database::Database;
 use super::lock::{Lock, LockAttempt};
 use super::logged::Logged;
 use super::outputs;
 use super::tree::Tree;
-use super::{Failure, context, require_file};
+use super::{Failure, context};
 use crate::changes::Changes;
 use crate::log::{Change, Log};
 use crate::notice::Notice;

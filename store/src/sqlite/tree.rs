@@ -10,13 +10,11 @@ use ah_conversation::{
 };
 use rusqlite::{Connection, OptionalExtension, params};
 
+use super::connection::{connect_immutable, connect_to_read};
 use super::details::Details;
 use super::outputs::{self, FullOutput};
 use super::schema::CONVERSATION;
-use super::{
-    Failure, blocks, calls, connect_immutable, connect_to_read, context, events, files, messages,
-    transcript,
-};
+use super::{Failure, blocks, calls, context, events, files, messages, transcript};
 use crate::paths::{Paths, with_ending};
 use ah_ids::uuid_of;
 

@@ -156,28 +156,6 @@ async fn the_last_written_session_is_found_whatever_became_of_the_times_of_files
 }
 
 #[tokio::test]
-async fn a_session_behind_a_link_is_the_last_written_one_while_it_is_written() {
-    let world = World::new();
-    let linked = session(&world, "one", None).await;
-    let real = world.root().join("real.db");
-    fs::rename(linked.database(), &real).unwrap();
-    std::os::unix::fs::symlink(&real, linked.database()).unwrap();
-    let other = session(&world, "two", None).await;
-    assert_eq!(world.sessions().last_written().unwrap(), Some(other));
-    let held = open_quietly(&linked).await;
-    let mut later = (*Speaker::default().prompt("three")).clone();
-    later.created_at = Time(later.created_at.0 + 1);
-    append(&held, &later.into()).await;
-    for database in [linked.database(), &real] {
-        let past = SystemTime::now() - Duration::from_secs(60);
-        let file = File::options().append(true).open(database).unwrap();
-        file.set_modified(past).unwrap();
-    }
-    assert_eq!(world.sessions().last_written().unwrap(), Some(linked));
-    assert_eq!(world.sessions().list().unwrap()[1].messages, 2);
-}
-
-#[tokio::test]
 async fn of_many_sessions_whose_files_tell_nothing_the_last_written_one_is_found() {
     let world = World::new();
     let first = session(&world, "one", None).await;

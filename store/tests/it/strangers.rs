@@ -26,8 +26,43 @@ fn a_database_with_views_or_triggers_is_refused_by_all_who_open_it() {
                 .to_owned(),
         ),
         (
-            Some("computed column"),
+            Some("table with a computed column"),
             "ALTER TABLE messages ADD COLUMN more AS (hex(zeroblob(400000000)))".to_owned(),
+        ),
+        (
+            Some("table with a computed column"),
+            "CREATE TABLE more (x, y GENERATED ALWAYS AS (hex(zeroblob(9))) STORED)".to_owned(),
+        ),
+        (
+            Some("table with a computed default"),
+            "CREATE TABLE more (x DEFAULT (hex(zeroblob(400000000))))".to_owned(),
+        ),
+        (
+            Some("table with a check"),
+            "CREATE TABLE more (x, Check(length(hex(zeroblob(400000000))) > x))".to_owned(),
+        ),
+        (
+            Some("table with a check"),
+            "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = replace(sql, 'NOT NULL,', 'NOT NULL CHECK (1),')
+             WHERE name = 'messages'"
+                .to_owned(),
+        ),
+        (
+            Some("index on an expression"),
+            "CREATE INDEX more ON messages (hex(model))".to_owned(),
+        ),
+        (
+            Some("index on an expression"),
+            "CREATE INDEX more ON messages (model || role, id)".to_owned(),
+        ),
+        (
+            Some("index with a condition"),
+            "CREATE INDEX more ON messages (model) WHERE length(hex(model)) > 3".to_owned(),
+        ),
+        (
+            None,
+            "CREATE TABLE more (x DEFAULT 'it''s', y DEFAULT -1.5e3, z DEFAULT CURRENT_TIME, UNIQUE (x, y))"
+                .to_owned(),
         ),
         (
             Some("virtual table"),
@@ -98,7 +133,7 @@ fn a_journal_beside_a_database_deletes_no_other_file() {
         put_journal(database, &victim);
     };
     lay(paths.database());
-    let elsewhere = Paths::of(world.folder().join("linked.db"));
+    let elsewhere = Paths::of(world.root().join("linked.db"));
     symlink(paths.database(), elsewhere.database()).unwrap();
     for paths in [&paths, &elsewhere] {
         let opened = SessionStore::open(paths).map(drop);
@@ -115,12 +150,67 @@ fn a_journal_beside_a_database_deletes_no_other_file() {
     lay(&paths.queue());
     assert!(Queue::open(&paths).is_err());
     assert!(victim.exists());
-    // A control: SQLite itself does it, and what else a journal says is done.
+    // A journal that is put there after the look says nothing either: SQLite knows no such file.
     lay(paths.database());
     let plain = rusqlite::Connection::open(paths.database()).unwrap();
-    let count = "SELECT count(*) FROM messages";
-    let count: i64 = plain.query_row(count, [], |row| row.get(0)).unwrap();
-    assert_eq!((count, victim.exists()), (0, false));
+    let count = |plain: &rusqlite::Connection| {
+        plain.query_row("SELECT count(*) FROM messages", [], |row| {
+            row.get::<_, i64>(0)
+        })
+    };
+    assert!(count(&plain).is_err());
+    assert!(victim.exists());
     drop(plain);
+    // What else a journal says is done.
+    let mut journal = paths.database().as_os_str().to_owned();
+    journal.push("-journal");
+    lay(paths.database());
+    let text = fs::read(&journal).unwrap();
+    fs::write(&journal, &text[..512]).unwrap();
     assert!(SessionStore::open(&paths).is_ok());
+    assert!(!Path::new(&journal).exists());
+}
+
+/// A link that came with a project makes no other database a session: it is neither read nor written, nor does a file come beside it.
+#[test]
+fn a_database_behind_a_link_in_a_project_is_left_alone() {
+    let world = World::new();
+    let real = Paths::of(world.root().join("elsewhere/own.db"));
+    fs::create_dir(world.root().join("elsewhere")).unwrap();
+    drop(SessionStore::open(&real).unwrap());
+    let names = || {
+        let entries = fs::read_dir(world.root().join("elsewhere")).unwrap();
+        let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    let (before, content) = (names(), fs::read(real.database()).unwrap());
+    fs::write(world.root().join("elsewhere/text"), "of the user").unwrap();
+    let before = [before, vec!["text".into()]].concat();
+    for target in ["own.db", "text", "missing"] {
+        let paths = world.fresh();
+        drop(SessionStore::open(&paths).unwrap());
+        fs::remove_file(paths.database()).unwrap();
+        symlink(
+            world.root().join("elsewhere").join(target),
+            paths.database(),
+        )
+        .unwrap();
+        let opened = SessionStore::open(&paths).map(drop);
+        let told = opened.unwrap_err().to_string();
+        assert!(told.contains("is a symbolic link"), "{target}: {told}");
+        assert!(Tree::open(&paths).is_err(), "{target}");
+        assert!(world.sessions().copy(&paths).is_err(), "{target}");
+        let listed = world.sessions().list().unwrap();
+        assert!(listed.iter().all(|head| head.problem.is_some()), "{target}");
+        world.sessions().shrink_undo(0).unwrap();
+        world.sessions().last_written().unwrap();
+        assert_eq!(names(), before, "{target}");
+        fs::remove_file(paths.database()).unwrap();
+    }
+    assert_eq!(fs::read(real.database()).unwrap(), content);
+    // One that the user has named is followed.
+    let named = Paths::of(world.root().join("named.db"));
+    symlink(real.database(), named.database()).unwrap();
+    drop(SessionStore::open(&named).unwrap());
 }

@@ -8,10 +8,11 @@ use ah_conversation::StoreError;
 use super::{Sessions, entries, size};
 use crate::big;
 use crate::paths::{Paths, file_name};
+use crate::sqlite::connection::connect;
 use crate::sqlite::files::{self, Contents};
 use crate::sqlite::lock::{Lock, LockAttempt};
 use crate::sqlite::tree::Tree;
-use crate::sqlite::{Failure, connect, resting};
+use crate::sqlite::{Failure, resting};
 
 impl Sessions {
     /// Returns how many bytes of files' contents all sessions keep for undo, as far as they can be read.
