@@ -7,7 +7,8 @@ use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use ah_conversation::{
-    Behavior, Destination, HostPermission, Interface, PermissionUpdate, RuleValue, Rulebook, json,
+    Behavior, Destination, HostPermission, Interface, PermissionUpdate, Rule, RuleValue, Rulebook,
+    json,
 };
 use serde_json::{Map, Value, json};
 
@@ -191,8 +192,11 @@ fn apply(permissions: &mut Map<String, Value>, update: &PermissionUpdate) -> io:
             behavior,
             ..
         } => {
-            let gone = rules(gone);
-            list(permissions, key(*behavior))?.retain(|rule| !gone.contains(rule));
+            let is_gone = |rule: &Value| {
+                let says = |text: &str| gone.iter().any(|gone| is_same(text, &gone.to_string()));
+                rule.as_str().is_some_and(says)
+            };
+            list(permissions, key(*behavior))?.retain(|rule| !is_gone(rule));
         }
         PermissionUpdate::SetMode { mode, .. } => {
             permissions.insert("defaultMode".to_owned(), json!(mode.as_str()));
@@ -209,6 +213,14 @@ fn apply(permissions: &mut Map<String, Value>, update: &PermissionUpdate) -> io:
         }
     }
     Ok(())
+}
+
+/// Whether two texts are one rule, which can be written in several ways: `Bash` is `bash(*)`.
+fn is_same(one: &str, other: &str) -> bool {
+    match (one.parse::<Rule>(), other.parse::<Rule>()) {
+        (Ok(one), Ok(other)) => one.says_the_same(&other),
+        _ => one == other,
+    }
 }
 
 fn add(list: &mut Vec<Value>, new: Vec<Value>) {
@@ -297,6 +309,53 @@ mod tests {
             let text = fs::read_to_string(&files.project).unwrap();
             let kept: Value = serde_json::from_str(&text).unwrap();
             assert_eq!(kept["permissions"].to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn a_rule_is_removed_however_it_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("settings.json");
+        let files = SettingsFiles {
+            user: None,
+            project: path.clone(),
+            local: None,
+            own: None,
+        };
+        for (written, gone, is_left) in [
+            ("Bash(*)", json!({"toolName": "Bash"}), false),
+            ("Bash()", json!({"toolName": "Bash"}), false),
+            (" bash(:*) ", json!({"toolName": "Bash"}), false),
+            (
+                "Bash",
+                json!({"toolName": "Bash", "ruleContent": "*"}),
+                false,
+            ),
+            (
+                "bash(make:*)",
+                json!({"toolName": "Bash", "ruleContent": "make:*"}),
+                false,
+            ),
+            ("Bash(make)", json!({"toolName": "Bash"}), true),
+            (
+                "Bash(Make)",
+                json!({"toolName": "Bash", "ruleContent": "make"}),
+                true,
+            ),
+            ("Bash(", json!({"toolName": "Bash"}), true),
+        ] {
+            let text = json!({"permissions": {"allow": [written, "Z", 1]}}).to_string();
+            fs::write(&path, text).unwrap();
+            let removal = json!({
+                "type": "removeRules", "rules": [gone], "behavior": "allow", "destination": "projectSettings"
+            });
+            files.save(&update(removal)).unwrap();
+            let kept: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+            let expected = match is_left {
+                true => json!([written, "Z", 1]),
+                false => json!(["Z", 1]),
+            };
+            assert_eq!(kept["permissions"]["allow"], expected, "{written}");
         }
     }
 

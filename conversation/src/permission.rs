@@ -25,6 +25,9 @@ pub use update::{Behavior, Destination, PermissionUpdate, RuleValue};
 
 use crate::{Access, CommandLine, Effect, Interaction, SimpleCommand, ToolUse, steered_by};
 
+/// The tool whose rules name programs.
+const COMMANDS: &str = "Bash";
+
 /// Permissions of a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Permissions {
@@ -185,7 +188,8 @@ impl Permissions {
     pub fn denied_to(&self, tool: &str) -> Denied {
         let reading = self.deny.iter().filter(|rule| rule.is_read_rule());
         let patterns = reading.filter_map(|rule| rule.content.clone());
-        let of_tool = self.deny.iter().filter(|rule| rule.names(tool));
+        // What a tool's own program starts is a command like others.
+        let of_tool = { self.deny.iter() }.filter(|rule| rule.names(tool) || rule.names(COMMANDS));
         Denied {
             reading: HiddenFiles::new(patterns.collect(), self.places.clone()),
             editing: self.unwritable(),

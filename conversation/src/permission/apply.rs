@@ -33,7 +33,11 @@ impl Permissions {
                 rules, behavior, ..
             } => {
                 let gone = parsed(rules);
-                self.list(*behavior).retain(|rule| !gone.contains(rule));
+                let is_gone = |rule: &Rule| {
+                    let mut gone = gone.iter();
+                    gone.any(|gone| gone.kept == rule.kept && gone.says_the_same(rule))
+                };
+                self.list(*behavior).retain(|rule| !is_gone(rule));
             }
             PermissionUpdate::SetMode { mode, .. } => {
                 if self.accepts(update) {

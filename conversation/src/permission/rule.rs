@@ -104,6 +104,13 @@ impl FromStr for Rule {
     }
 }
 
+impl Rule {
+    /// Whether both match the same calls, however and wherever they are written.
+    pub fn says_the_same(&self, other: &Self) -> bool {
+        canonical(&self.tool) == canonical(&other.tool) && self.content == other.content
+    }
+}
+
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         RuleValue::from(self).fmt(f)

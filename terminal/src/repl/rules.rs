@@ -124,7 +124,7 @@ fn places(permissions: &Permissions, rule: &Rule) -> Vec<(Behavior, Option<Desti
         (Behavior::Ask, &permissions.ask),
         (Behavior::Deny, &permissions.deny),
     ] {
-        for held in rules.iter().filter(|held| is_same(held, rule)) {
+        for held in rules.iter().filter(|held| held.says_the_same(rule)) {
             if !places.contains(&(behavior, held.kept)) {
                 places.push((behavior, held.kept));
             }
@@ -145,7 +145,7 @@ fn removal(rule: &Rule, behavior: Behavior, kept: Option<Destination>) -> Option
 
 /// Returns the options and files that a rule comes from, other than the settings files for rules.
 fn origins(configured: &[Sourced<Rule>], files: &SettingsFiles, rule: &Rule) -> Vec<String> {
-    let same = configured.iter().filter(|held| is_same(&held.value, rule));
+    let same = configured.iter().filter(|held| held.value.says_the_same(rule));
     let origins = same.filter_map(|held| match &held.origin {
         Origin::File(path) if files.destination(path).is_some() => None,
         origin => Some(origin.to_string()),
@@ -155,11 +155,6 @@ fn origins(configured: &[Sourced<Rule>], files: &SettingsFiles, rule: &Rule) -> 
         true => vec!["what the session began with".to_owned()],
         false => origins,
     }
-}
-
-/// Whether it is the same rule, wherever it is kept.
-fn is_same(one: &Rule, other: &Rule) -> bool {
-    (&one.tool, &one.content) == (&other.tool, &other.content)
 }
 
 /// Returns the settings file for display.
