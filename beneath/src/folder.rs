@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::File;
 use std::io;
-use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
 use std::os::fd::OwnedFd;
@@ -15,7 +15,7 @@ use rustix::fs::ResolveFlags;
 use rustix::fs::{AtFlags, CWD, Dir, Gid, Mode, OFlags, RawMode, Uid, fstat, openat, statat};
 use rustix::io::Errno;
 
-use crate::names::{check, names};
+use crate::names::{check, names, way};
 use crate::status::Status;
 
 /// How folders are opened: as places, which needs no right to list them.
@@ -122,37 +122,29 @@ impl Folder {
     ///
     /// If a name on the way is a symbolic link, or the path would leave this folder.
     pub fn descend(&self, path: &Path) -> io::Result<(Self, usize)> {
-        let names = names(path)?;
+        let mut rest = way(path)?;
         let mut folder = open_folder(&self.0, OsStr::new("."))?;
-        let (mut at, mut one_by_one) = (0, 0);
-        while at < names.len() {
-            if at >= one_by_one {
-                let end = at + in_one_call(&names[at..]);
-                if let Some(opened) = open_at_once(&folder, &names[at..end]) {
-                    folder = opened;
-                    at = end;
-                    continue;
-                }
-                // Of a failure, the single names tell the place.
-                one_by_one = end;
+        while !rest.is_empty() {
+            // Several between two names are one.
+            if let Some(names) = rest.strip_prefix(b"/") {
+                rest = names;
+                continue;
             }
-            match open_folder(&folder, names[at]) {
-                Ok(next) => folder = next,
-                Err(Errno::NOENT) => return Ok((Self(folder), names.len() - at)),
-                Err(errno) => {
-                    let found = statat(&folder, names[at], AtFlags::SYMLINK_NOFOLLOW);
-                    let found = found.map(Status::from);
-                    if found.is_ok_and(|found| found.is_link()) {
-                        let link = names[..=at].iter().collect();
-                        return Err(io::Error::other(LinkInPath(link)));
-                    }
-                    if errno == Errno::NOTDIR {
-                        return Ok((Self(folder), names.len() - at));
-                    }
-                    return Err(errno.into());
-                }
+            let end = in_one_call(rest);
+            if let Some(opened) = open_at_once(&folder, &rest[..end]) {
+                folder = opened;
+                rest = &rest[end..];
+                continue;
             }
-            at += 1;
+            // Of a failure, the single names tell the place.
+            let before = path.as_os_str().len() - rest.len();
+            let before = OsStr::from_bytes(&path.as_os_str().as_bytes()[..before]);
+            let (opened, missing) = descend_by_names(folder, &rest[..end], Path::new(before))?;
+            folder = opened;
+            rest = &rest[end..];
+            if missing > 0 {
+                return Ok((Self(folder), missing + count(rest)));
+            }
         }
         Ok((Self(folder), 0))
     }
@@ -498,31 +490,65 @@ fn open_folder(at: impl std::os::fd::AsFd, name: &OsStr) -> Result<OwnedFd, Errn
     openat(at, name, flags, Mode::empty())
 }
 
-/// Returns how many names a path for one call may have.
-fn in_one_call(names: &[&OsStr]) -> usize {
+/// Opens the deepest folder that exists on the way, name by name. Returns also how many names are missing. `before` is the way to
+/// the first one.
+fn descend_by_names(
+    mut folder: OwnedFd,
+    way: &[u8],
+    before: &Path,
+) -> io::Result<(OwnedFd, usize)> {
+    let names = names(Path::new(OsStr::from_bytes(way)))?;
+    for (at, name) in names.iter().enumerate() {
+        let missing = names.len() - at;
+        match open_folder(&folder, name) {
+            Ok(next) => folder = next,
+            Err(Errno::NOENT) => return Ok((folder, missing)),
+            Err(errno) => {
+                let found = statat(&folder, *name, AtFlags::SYMLINK_NOFOLLOW);
+                if found.map(Status::from).is_ok_and(|found| found.is_link()) {
+                    let link = before.join(names[..=at].iter().collect::<PathBuf>());
+                    return Err(io::Error::other(LinkInPath(link)));
+                }
+                return match errno {
+                    Errno::NOTDIR => Ok((folder, missing)),
+                    errno => Err(errno.into()),
+                };
+            }
+        }
+    }
+    Ok((folder, 0))
+}
+
+/// Returns how many names a way has.
+fn count(way: &[u8]) -> usize {
+    Path::new(OsStr::from_bytes(way)).components().count()
+}
+
+/// Returns how many bytes of a way one call may have: whole names.
+fn in_one_call(way: &[u8]) -> usize {
     /// Bytes of a path, less than the kernel takes.
     const LONGEST: usize = 4_000;
-    let mut bytes = 0;
-    let fits = names.iter().take_while(|name| {
-        bytes += name.len() + 1;
-        bytes <= LONGEST
-    });
-    fits.count().max(1)
+    if way.len() <= LONGEST {
+        return way.len();
+    }
+    let slash = |part: &[u8]| part.iter().position(|byte| *byte == b'/');
+    let last = way[..LONGEST].iter().rposition(|byte| *byte == b'/');
+    let next = || slash(&way[LONGEST..]).map(|at| LONGEST + at);
+    last.or_else(next).map_or(way.len(), |at| at + 1)
 }
 
 /// Opens a folder through several others, none of which is a symbolic link; `None` if that fails, or where no call can do it.
-fn open_at_once(folder: &OwnedFd, names: &[&OsStr]) -> Option<OwnedFd> {
+fn open_at_once(folder: &OwnedFd, way: &[u8]) -> Option<OwnedFd> {
     crate::between_calls();
     #[cfg(target_os = "linux")]
     {
-        let path: PathBuf = names.iter().collect();
         let flags = PLACE | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-        rustix::fs::openat2(folder, &path, flags, Mode::empty(), resolve).ok()
+        rustix::fs::openat2(folder, way, flags, Mode::empty(), resolve).ok()
     }
     #[cfg(not(target_os = "linux"))]
     {
-        let _ = (folder, names);
+        let _ = (folder, way);
         None
     }
 }

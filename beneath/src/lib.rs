@@ -9,7 +9,7 @@ mod names;
 mod status;
 
 pub use self::folder::{Folder, LinkInPath, has_link};
-pub use self::names::names;
+pub use self::names::{names, way};
 pub use self::status::Status;
 
 /// Where another process may act: before folders are opened and names are checked. Tests do it here.

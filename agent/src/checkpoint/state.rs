@@ -71,7 +71,7 @@ impl Workspace {
         let Some((folder, below)) = place.filter(|(_, below)| *below != Path::new("")) else {
             return Err(io::Error::other("it is outside the workspace"));
         };
-        ah_beneath::names(below)?;
+        ah_beneath::way(below)?;
         match folder {
             Ok(folder) => Ok((folder, below)),
             Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
