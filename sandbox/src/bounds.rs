@@ -1,5 +1,5 @@
 //! Bounds of one command: what the verdict about its text has foreseen. A command has them without a sandbox too, and within
-//! one in addition, but for what is withheld: a sandbox withholds by itself.
+//! one in addition; there what is withheld is a part of its layout.
 
 use std::path::PathBuf;
 

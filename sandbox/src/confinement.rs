@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::access::{Access, Grant, Tier};
+use crate::bounds::Withheld;
 use crate::protected::{OBEYED, UNFINISHED};
 
 /// Policy for confined commands.
@@ -39,6 +40,8 @@ pub struct Confinement {
     pub git_configuration: Vec<PathBuf>,
     /// What the user should know about the protection of the workspace, each in one line.
     pub remarks: Vec<String>,
+    /// What is kept from one command besides.
+    pub(crate) withheld: Withheld,
 }
 
 impl Confinement {
@@ -57,6 +60,7 @@ impl Confinement {
             steering: Vec::new(),
             git_configuration: Vec::new(),
             remarks: Vec::new(),
+            withheld: Withheld::default(),
             workspace,
         }
     }
@@ -75,6 +79,23 @@ impl Confinement {
             .ancestors()
             .flat_map(|folder| names.clone().map(move |name| folder.join(name)));
         self.protected.extend(all);
+    }
+
+    /// Withholds these files from one command.
+    pub(crate) fn withhold(&mut self, withheld: &Withheld) {
+        let new = { withheld.reading.iter() }.filter(|path| !self.hidden.contains(path));
+        let new: Vec<_> = new.cloned().collect();
+        self.hidden.extend(new);
+        if self.tier.has_namespaces() {
+            self.withheld.editing.clone_from(&withheld.editing);
+            self.withheld.running.clone_from(&withheld.running);
+        } else {
+            // Nothing can be mounted over them, but what was changed is restored.
+            let below = { withheld.editing.iter() }
+                .filter_map(|path| path.strip_prefix(&self.workspace).ok());
+            let below: Vec<_> = below.map(Path::to_owned).collect();
+            self.protected.extend(below);
+        }
     }
 
     /// Checks that the home directory is not inside the workspace.

@@ -23,6 +23,7 @@ mod setup;
 mod signals;
 mod spawn;
 mod users;
+mod veil;
 mod waiting;
 mod wire;
 

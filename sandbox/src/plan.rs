@@ -73,6 +73,10 @@ pub(crate) struct Layout {
     pub masked: Vec<PathBuf>,
     /// Directories that cannot be renamed.
     pub pinned: Vec<PathBuf>,
+    /// Without mounts: folders with something hidden in or below them, that can be written.
+    pub way: Vec<PathBuf>,
+    /// Without mounts: what is beside hidden files in these folders.
+    pub beside: Vec<(PathBuf, Identity)>,
 }
 
 /// Path that is visible to the command.

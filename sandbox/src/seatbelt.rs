@@ -218,6 +218,7 @@ mod tests {
             links: vec![("/tmp".into(), "private/tmp".into())],
             masked: vec!["/Users/u/p/.env".into()],
             pinned: vec!["/Users/u/p/.git".into()],
+            ..Layout::default()
         }
     }
 

@@ -8,6 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::LazyLock;
 
 use crate::access::{Access, Grant, Tier};
+use crate::bounds::Withheld;
 use crate::confinement::Confinement;
 use crate::git::linked_repository;
 use crate::listing::look;
@@ -41,6 +42,7 @@ impl Layout {
         }
         layout.add_git(confinement)?;
         layout.protect(&protected);
+        layout.withhold(&confinement.withheld);
         layout.masked.extend(PRIVATE.iter().cloned());
         layout.hide(&confinement.hidden)?;
         layout.hide_keys(of_system)?;
@@ -154,6 +156,41 @@ impl Layout {
                 access: Access::RUN,
                 identity: Some(identity(found)),
             }));
+    }
+
+    /// Mounts what one command cannot change or run over itself, as far as it sees it.
+    fn withhold(&mut self, withheld: &Withheld) {
+        let editing = withheld.editing.iter().map(|path| (path, true));
+        let running = withheld.running.iter().map(|path| (path, false));
+        for (path, is_read_only) in editing.chain(running) {
+            let around = self
+                .mounts
+                .iter()
+                .filter(|mount| path.starts_with(&mount.path));
+            let around = around.max_by_key(|mount| mount.path.components().count());
+            let (Some(around), Ok(found)) = (around, fs::symlink_metadata(path)) else {
+                continue;
+            };
+            let access = match is_read_only {
+                true => Access {
+                    write: false,
+                    create: false,
+                    ..around.access
+                },
+                false => Access {
+                    execute: false,
+                    ..around.access
+                },
+            };
+            if around.source == MountSource::Same && access != around.access {
+                self.mounts.push(Mount {
+                    path: path.clone(),
+                    source: MountSource::Same,
+                    access,
+                    identity: Some(identity(&found)),
+                });
+            }
+        }
     }
 
     /// Hides the keys that some tool chains keep beside their programs. The first mounts are of the system, without keys.

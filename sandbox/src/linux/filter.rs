@@ -54,15 +54,20 @@ const X32: u32 = 0x4000_0000;
 
 /// Installs the filter for this process and its descendants. Returns the listener for calls that may change files if
 /// that `is_recorded`; `None` if the kernel or the sandbox around this one has no listeners.
-pub(crate) fn apply(tier: Tier, is_recorded: bool) -> SetupResult<Option<OwnedFd>> {
+pub(crate) fn apply(
+    tier: Tier,
+    is_recorded: bool,
+    refused: &[&str],
+) -> SetupResult<Option<OwnedFd>> {
+    let program = |is_recorded| program_with(Architecture::NATIVE, tier, is_recorded, refused);
     if is_recorded {
         let flags = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | WAIT_KILLABLE;
-        if let Ok(listener) = install(&program(Architecture::NATIVE, tier, true), flags) {
+        if let Ok(listener) = install(&program(true), flags) {
             // SAFETY: the kernel has just opened it for this process.
             return Ok(Some(unsafe { OwnedFd::from_raw_fd(listener) }));
         }
     }
-    install(&program(Architecture::NATIVE, tier, false), 0)?;
+    install(&program(false), 0)?;
     Ok(None)
 }
 
@@ -122,6 +127,7 @@ fn install_raw(instructions: &[Instruction], flags: libc::c_ulong) -> io::Result
 
 /// Returns the filter: the calling convention, then the rules, then the calls that are stopped if changes are recorded,
 /// then the table of calls.
+#[cfg(test)]
 fn program(architecture: Architecture, tier: Tier, is_recorded: bool) -> Vec<Instruction> {
     program_with(architecture, tier, is_recorded, &[])
 }

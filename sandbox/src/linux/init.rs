@@ -15,7 +15,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::mount::{MountAttrFlags, MountPropagationFlags, mount_change};
 use rustix::process::{
-    DumpableBehavior, Pid, PidfdFlags, Signal, WaitOptions, chroot, fchdir, getgid, getuid,
+    DumpableBehavior, Pid, PidfdFlags, Signal, WaitOptions, chroot, fchdir, getgid, getpid, getuid,
     pidfd_open, set_dumpable_behavior, set_parent_process_death_signal, setsid, waitpid,
 };
 use rustix::thread::{UnshareFlags, set_no_new_privs, unshare_unsafe};
@@ -67,7 +67,7 @@ pub(super) fn hold(tier: Tier, link: &OwnedFd) -> SetupResult<()> {
     Ok(())
 }
 
-/// A command of the session. Its pipe is closed when nothing of it is left.
+/// A command of the session. Its pipe gets a byte when nothing of it is left; if this process ends first, it gets none.
 struct Command {
     stage: Stage,
     gone: PipeWriter,
@@ -146,7 +146,10 @@ fn serve(tier: Tier, link: &OwnedFd, mut go: PipeReader) -> SetupResult<()> {
         if !ended.is_empty() && !children.end() {
             return Err("what a command has left cannot be ended".to_owned());
         }
-        drop(ended);
+        for mut gone in ended {
+            // Nobody may want to know.
+            let _ = gone.write_all(b"e");
+        }
         if is_told {
             match ParentMessage::receive(link).describe("read of a command")? {
                 Some(ParentMessage::Command(number, gone)) => commands.push(Command {
@@ -174,7 +177,7 @@ fn until_ready(link: &OwnedFd, commands: &[Command]) -> SetupResult<Vec<bool>> {
 }
 
 /// Creates a network with only a loopback interface. Returns the listener that the agent serves as proxy, and the
-/// namespaces of the session.
+/// namespaces of the session, and this process.
 fn make_namespaces() -> SetupResult<Vec<OwnedFd>> {
     let flags = UnshareFlags::NEWNS
         | UnshareFlags::NEWIPC
@@ -190,6 +193,7 @@ fn make_namespaces() -> SetupResult<Vec<OwnedFd>> {
         let namespace = File::open(format!("/proc/self/ns/{name}")).describe(name)?;
         session.push(namespace.into());
     }
+    session.push(pidfd_open(getpid(), PidfdFlags::empty()).describe("open this process")?);
     Ok(session)
 }
 
@@ -229,7 +233,7 @@ fn restrict(tier: Tier) -> SetupResult<()> {
     if tier.has_landlock() {
         landlock::restrict(tier, &Layout::default())?;
     }
-    filter::apply(tier, false)?;
+    filter::apply(tier, false, &[])?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable).describe("prctl")?;
     // Some of the changes above reset it.
     set_parent_process_death_signal(Some(Signal::KILL)).describe("prctl")

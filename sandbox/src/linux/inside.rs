@@ -126,7 +126,12 @@ fn enter(
     if plan.tier.has_landlock() {
         landlock::restrict(plan.tier, &layout)?;
     }
-    if let Some(listener) = filter::apply(plan.tier, is_recorded)? {
+    // A further name of a hidden file might be one that can be read.
+    let refused: &[&str] = match layout.way.is_empty() {
+        true => &[],
+        false => &["link", "linkat"],
+    };
+    if let Some(listener) = filter::apply(plan.tier, is_recorded, refused)? {
         LauncherMessage::Changes(listener)
             .send(link)
             .describe("report the listener")?;

@@ -16,6 +16,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::quarantine::{is_aside, move_aside, parts};
+use super::veil::Veil;
 use crate::listing::{entries, look, open};
 
 /// Most bytes that are kept for a command. What exceeds them is only compared by its identity.
@@ -31,6 +32,9 @@ pub(super) struct Kept {
     files: Vec<(PathBuf, Entry)>,
     /// Names in our own folders; what appears beside them is moved aside.
     own: Vec<(PathBuf, BTreeSet<OsString>)>,
+    /// What is hidden in folders that can be written.
+    #[serde(default)]
+    veil: Veil,
 }
 
 /// A file, a folder with all that is in it, or a link.
@@ -100,9 +104,15 @@ impl Kept {
         kept
     }
 
+    /// Returns the same with what is hidden.
+    pub fn veiled(self, veil: Veil) -> Self {
+        Self { veil, ..self }
+    }
+
     /// Moves aside what has changed and restores what was there. Returns the new names of what was moved.
     pub fn restore(&self) -> Vec<PathBuf> {
-        let mut moved = Vec::new();
+        // The next command says so if it fails.
+        let mut moved = self.veil.restore().unwrap_or_default();
         for (folder, before) in &self.own {
             let new = names(folder)
                 .into_iter()

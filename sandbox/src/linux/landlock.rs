@@ -9,6 +9,8 @@ use landlock::{
     Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 
+use rustix::fs::{FileType, fstat};
+
 use super::setup::SetupResult;
 use crate::access::{Access, Tier};
 use crate::bounds::Bounds;
@@ -33,6 +35,7 @@ pub(crate) fn restrict(tier: Tier, layout: &Layout) -> SetupResult<()> {
         false => Scope::AbstractUnixSocket | Scope::Signal,
     };
     let status = ruleset(AccessFs::from_all, network, scope, rules(tier, layout))
+        .and_then(|ruleset| beside_hidden(ruleset, layout))
         .and_then(RulesetCreated::restrict_self)
         .map_err(|error| format!("landlock: {error}"))?;
     match status.ruleset {
@@ -98,6 +101,27 @@ fn ruleset(
     Ok(ruleset)
 }
 
+/// Adds the rules for what is beside hidden files in folders that can be written, if it is still the same.
+fn beside_hidden(
+    mut ruleset: RulesetCreated,
+    layout: &Layout,
+) -> Result<RulesetCreated, RulesetError> {
+    for (path, known) in &layout.beside {
+        let Ok(fd) = PathFd::new(path) else { continue };
+        let Ok(found) = fstat(&fd) else { continue };
+        if (found.st_dev, found.st_ino) != *known {
+            continue;
+        }
+        let is_folder = FileType::from_raw_mode(found.st_mode).is_dir();
+        let rights = match is_folder {
+            true => rights(Access::ALL),
+            false => rights(Access::ALL) & AccessFs::from_file(BEST),
+        };
+        ruleset = ruleset.add_rule(PathBeneath::new(fd, rights))?;
+    }
+    Ok(ruleset)
+}
+
 /// Returns whether this kernel has the required version.
 pub(crate) fn is_new_enough() -> bool {
     const VERSION: u32 = 1;
@@ -116,6 +140,9 @@ pub(crate) fn is_new_enough() -> bool {
 fn rules(tier: Tier, layout: &Layout) -> Vec<(PathBuf, BitFlags<AccessFs>)> {
     let mut rules = Vec::new();
     for mount in &layout.mounts {
+        if layout.way.contains(&mount.path) {
+            continue;
+        }
         // With mounts of their own, hidden paths are covered already.
         if tier.has_namespaces() || !mount.access.is_read_only() {
             rules.push((mount.path.clone(), rights(mount.access)));
@@ -123,6 +150,9 @@ fn rules(tier: Tier, layout: &Layout) -> Vec<(PathBuf, BitFlags<AccessFs>)> {
             around(&mount.path, mount.access, &layout.masked, &mut rules);
         }
     }
+    // What is read in these folders has rules of its own.
+    let unread = rights(Access::ALL) & !(AccessFs::ReadFile | AccessFs::Execute);
+    rules.extend(layout.way.iter().map(|folder| (folder.clone(), unread)));
     let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev;
     for name in ["null", "zero", "full", "random", "urandom", "tty", "ptmx"] {
         rules.push((Path::new("/dev").join(name), device));

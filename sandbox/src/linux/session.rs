@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::sync::oneshot;
 
-use super::waiting::{LauncherProcess, Membership, on_lasting_thread};
+use super::waiting::{Gone, LauncherProcess, Membership, on_lasting_thread};
 use super::wire::{LauncherMessage, Namespaces, ParentMessage};
 use crate::access::Tier;
 use crate::command::SetupError;
@@ -22,6 +22,8 @@ pub(super) struct Session {
     user: OwnedFd,
     network: OwnedFd,
     processes: OwnedFd,
+    /// Its first process.
+    first: OwnedFd,
     /// Stops the proxy when dropped.
     _proxy: oneshot::Sender<()>,
 }
@@ -43,13 +45,14 @@ impl Session {
             Some(LauncherMessage::Failed(reason)) => return Err(SetupError::Sandbox(reason)),
             _ => return Err(SetupError::of("the launcher exited unexpectedly")),
         };
-        let [listener, user, network, processes] = <[OwnedFd; 4]>::try_from(fds)
+        let [listener, user, network, processes, first] = <[OwnedFd; 5]>::try_from(fds)
             .map_err(|_| SetupError::of("the launcher sent no namespaces"))?;
         Ok(Self {
             process,
             user,
             network,
             processes,
+            first,
             _proxy: serve(listener.into(), proxy).map_err(SetupError::of)?,
         })
     }
@@ -72,7 +75,10 @@ impl Session {
                 processes: self.processes.try_clone()?,
                 number,
             },
-            gone,
+            gone: Gone {
+                told: gone,
+                first: self.first.try_clone()?,
+            },
         })
     }
 }

@@ -1,7 +1,7 @@
 //! Starts commands in a sandbox.
 
 use std::fmt;
-use std::io::{self, PipeReader, Read as _};
+use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt as _;
@@ -18,9 +18,11 @@ use super::kept::Kept;
 use super::newcomers::{Project, ProjectSnapshot};
 use super::quarantine::ProtectedSnapshot;
 use super::session::Session;
-use super::waiting::{ENDED, LauncherStart, Membership, Ready, Spare, WaitingLauncher};
+use super::veil::{Readable, Running, Veil};
+use super::waiting::{ENDED, Gone, LauncherStart, Membership, Ready, Spare, WaitingLauncher};
 use super::wire::{LauncherMessage, ParentMessage};
 use crate::allowlist::Allowlist;
+use crate::bounds::Withheld;
 use crate::command::{Invocation, SetupError, Streams, Terminal};
 use crate::confinement::Confinement;
 use crate::environment::PROXY_PORT;
@@ -46,6 +48,9 @@ pub struct Sandbox {
     recorders: RecorderCell,
     /// Whether a command could be watched for file changes, as far as one was started.
     is_watching: Arc<AtomicBool>,
+    /// What was hidden from the last command, and what those that run can read beside; nothing where mounts hide.
+    hidden: Mutex<Veil>,
+    readable: Readable,
     /// Launcher for the next command; `None` if there are not to be many.
     spare: Option<Spare>,
     /// Keeps the scratch directory alive; dropped with the sandbox.
@@ -76,8 +81,8 @@ pub struct ChildGuard {
     link: OwnedFd,
     watch: Watch,
     recorder: Option<Arc<dyn Recorder>>,
-    /// Ends when nothing of the command is left, if it is in a session.
-    gone: Option<PipeReader>,
+    /// Tells when nothing of the command is left, if it is in a session.
+    gone: Option<Gone>,
     next: Option<NextLauncher>,
 }
 
@@ -88,6 +93,7 @@ struct Watch {
     kept: Kept,
     /// Removed with this.
     _entry: Option<JournalEntry>,
+    _running: Option<Running>,
     project: ProjectSnapshot,
 }
 
@@ -123,6 +129,8 @@ impl Sandbox {
             journal: None,
             recorders: RecorderCell::default(),
             is_watching: Arc::default(),
+            hidden: Mutex::default(),
+            readable: Readable::default(),
             spare: None,
             _keeper: None,
         }
@@ -162,6 +170,8 @@ impl Sandbox {
             journal: self.journal.clone(),
             recorders: self.recorders.clone(),
             is_watching: self.is_watching.clone(),
+            hidden: Mutex::default(),
+            readable: self.readable.clone(),
             spare: None,
             _keeper: Some(Box::new(self.clone())),
         }
@@ -284,7 +294,7 @@ impl Sandbox {
 
     fn start(
         &self,
-        invocation: Invocation<'_>,
+        mut invocation: Invocation<'_>,
         journal: Option<&Path>,
         is_recorded: bool,
     ) -> Result<(Child, Ready), SetupError> {
@@ -292,10 +302,13 @@ impl Sandbox {
         let terminal = invocation.terminal;
         // It starts while paths are looked up.
         let mut launcher = self.take_launcher(terminal)?;
+        let bounds = invocation.bounds.as_mut();
+        let withheld = bounds.map(|bounds| std::mem::take(&mut bounds.withheld));
+        let withheld = withheld.unwrap_or_default();
         let order = order(invocation);
         let mut attempts = 0;
         loop {
-            let (ready, watch) = self.survey(journal, is_recorded)?;
+            let (ready, watch) = self.survey(&withheld, journal, is_recorded)?;
             let mut recorder = None;
             let given = self.give(&mut launcher, &ready, &order, &mut recorder)?;
             let Some(reason) = given else {
@@ -321,16 +334,26 @@ impl Sandbox {
     /// Looks at the project before a command.
     fn survey(
         &self,
+        withheld: &Withheld,
         journal: Option<&Path>,
         is_recorded: bool,
     ) -> Result<(Ready, Watch), SetupError> {
         let project = ProjectSnapshot::take(&self.project);
-        let confinement = project.protecting(&self.confinement);
-        let layout = Layout::of(&confinement).map_err(SetupError::of)?;
+        self.put_back()?;
+        let mut confinement = project.protecting(&self.confinement);
+        confinement.withhold(withheld);
+        let mut layout = Layout::of(&confinement).map_err(SetupError::of)?;
+        let mut running = None;
+        let mut veil = Veil::default();
+        if !confinement.tier.has_namespaces() {
+            veil = Veil::over(&mut layout).map_err(SetupError::of)?;
+            running = Some(self.readable.begin(&mut layout));
+            self.hide(&veil);
+        }
         let snapshot = ProtectedSnapshot::take(confinement.watched_paths(&layout));
         let kept = match confinement.tier.has_namespaces() {
             true => Kept::default(),
-            false => Kept::take(Protected::look(&confinement).paths()),
+            false => Kept::take(Protected::look(&confinement).paths()).veiled(veil),
         };
         // Before the command can create anything: it starts when it has received the order.
         let entry = journal
@@ -343,6 +366,7 @@ impl Sandbox {
             snapshot,
             kept,
             _entry: entry,
+            _running: running,
             project,
         };
         let ready = Ready {
@@ -350,6 +374,18 @@ impl Sandbox {
             is_recorded,
         };
         Ok((ready, watch))
+    }
+
+    /// Puts back what earlier commands have moved of what was hidden from them.
+    fn put_back(&self) -> Result<(), SetupError> {
+        let hidden = self.hidden.lock().unwrap_or_else(PoisonError::into_inner);
+        hidden.restore().map(drop).map_err(SetupError::of)
+    }
+
+    /// Keeps in mind what is hidden.
+    fn hide(&self, veil: &Veil) {
+        let mut hidden = self.hidden.lock().unwrap_or_else(PoisonError::into_inner);
+        hidden.clone_from(veil);
     }
 
     /// Gives a launcher its order, and waits until the command runs; `told` is then who is told of its changes. If the
@@ -476,9 +512,8 @@ impl ChildGuard {
         if let Ok(Some(LauncherMessage::Ended(status))) = LauncherMessage::receive(&self.link) {
             return Some(ExitStatus::from_raw(status));
         }
-        if let Some(mut gone) = self.gone.as_ref() {
-            // It holds nothing, and tells when the session has ended what was left.
-            let _ = gone.read(&mut [0]);
+        if let Some(gone) = &self.gone {
+            gone.wait();
         }
         None
     }

@@ -2,7 +2,7 @@
 //! of the last one, since the setup of a sandbox takes longer than all else about a short command.
 
 use std::fs::File;
-use std::io::{self, PipeReader};
+use std::io::{self, PipeReader, Read as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -41,8 +41,26 @@ pub(super) struct LauncherStart {
 /// A command's place in a session.
 pub(super) struct Membership {
     pub namespaces: Namespaces,
-    /// Ends when nothing of the command is left, and with the session.
-    pub gone: PipeReader,
+    pub gone: Gone,
+}
+
+/// Tells when nothing is left of a command of a session.
+pub(super) struct Gone {
+    /// Gets a byte from the first process of the session then.
+    pub told: PipeReader,
+    /// That process, which is dead only when the kernel has ended all others.
+    pub first: OwnedFd,
+}
+
+impl Gone {
+    /// Waits until nothing is left. If the session ends by itself, the kernel ends the command, but not for ever: as for a
+    /// launcher that is not used any more.
+    pub fn wait(&self) {
+        let mut told = &self.told;
+        if told.read_exact(&mut [0]).is_err() {
+            until_end(&self.first);
+        }
+    }
 }
 
 /// A process that is to become a launcher, or the first one of a session. When dropped, it exits.
@@ -60,15 +78,15 @@ pub(super) struct WaitingLauncher {
     /// What it was told to get ready, if anything.
     layout: Option<Ready>,
     /// Of its place in a session.
-    gone: Option<PipeReader>,
+    gone: Option<Gone>,
 }
 
 /// A launcher whose command runs.
 pub(super) struct RunningLauncher {
     pub process: Child,
     pub link: OwnedFd,
-    /// Ends when nothing of the command is left, if it is in a session.
-    pub gone: Option<PipeReader>,
+    /// Tells when nothing of the command is left, if it is in a session.
+    pub gone: Option<Gone>,
 }
 
 /// What a launcher gets ready before there is a command.
@@ -215,24 +233,32 @@ impl Waited {
 }
 
 impl Drop for Waited {
-    /// Waits for the end, but not for ever: the kernel keeps a process namespace whose processes it has killed until somebody has
-    /// waited for each of them, and the orphans of a launcher that was killed may be those of a process that never does, such
-    /// as the first one of a container.
+    /// Waits for the end, but not for ever: see [`until_end`].
     fn drop(&mut self) {
         let Some(process) = &mut self.0 else {
             return;
         };
-        let end = pidfd_open(Pid::from_child(process), PidfdFlags::empty());
-        let until = Instant::now() + LEAVE;
-        while let (Ok(None), Ok(end)) = (process.try_wait(), &end) {
-            let left = until.saturating_duration_since(Instant::now());
-            let Ok(left) = Timespec::try_from(left) else {
-                return;
-            };
-            let mut polled = [PollFd::new(end, PollFlags::IN)];
-            if matches!(poll(&mut polled, Some(&left)), Ok(0)) {
-                return;
-            }
+        if let Ok(None) = process.try_wait()
+            && let Ok(end) = pidfd_open(Pid::from_child(process), PidfdFlags::empty())
+            && until_end(&end)
+        {
+            let _ = process.try_wait();
+        }
+    }
+}
+
+/// Waits until a process has ended, and returns whether it has; but not for ever: the kernel keeps a process namespace whose
+/// processes it has killed until somebody has waited for each of them, and the orphans of a launcher that was killed may be
+/// those of a process that never does, such as the first one of a container.
+fn until_end(process: &OwnedFd) -> bool {
+    let until = Instant::now() + LEAVE;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let left = Timespec::try_from(left).ok();
+        let mut polled = [PollFd::new(process, PollFlags::IN)];
+        match poll(&mut polled, left.as_ref()) {
+            Err(Errno::INTR) => {}
+            polled => return polled.is_ok_and(|count| count > 0),
         }
     }
 }

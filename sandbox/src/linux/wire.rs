@@ -25,7 +25,7 @@ use crate::command::Streams;
 use crate::plan::{Layout, Order, Plan};
 
 /// Largest number of file descriptors in a message: those of an order, and of a session.
-const FDS: usize = 4;
+const FDS: usize = 5;
 /// Largest text of a message, in bytes.
 const TEXT: usize = 4000;
 
@@ -34,8 +34,8 @@ const TEXT: usize = 4000;
 pub(crate) enum ParentMessage {
     /// The first one to a session: the layers that it is to have.
     Session(Tier),
-    /// To a session: a command joins it, whose first process tells its number by the first pipe. The second one is to be
-    /// closed when nothing of the command is left.
+    /// To a session: a command joins it, whose first process tells its number by the first pipe. The second one
+    /// gets a byte when nothing of the command is left.
     Command(PipeReader, PipeWriter),
     /// The first one to a launcher: what is known before the command. With the session to join, if the tier has them.
     Plan(Plan, Option<Namespaces>),
@@ -58,7 +58,7 @@ pub(crate) struct Namespaces {
 /// Message of the launcher.
 #[derive(Debug)]
 pub(crate) enum LauncherMessage {
-    /// The session exists: the proxy's listener, and the namespaces of users, network and processes.
+    /// The session exists: the proxy's listener, the namespaces of users, network and processes, and the first process.
     Session(Vec<OwnedFd>),
     /// The listener for calls that may change files.
     Changes(OwnedFd),
@@ -149,7 +149,7 @@ impl ParentMessage {
 }
 
 impl Namespaces {
-    fn fds(&self) -> [BorrowedFd<'_>; FDS] {
+    fn fds(&self) -> [BorrowedFd<'_>; 4] {
         [
             self.user.as_fd(),
             self.network.as_fd(),

@@ -8,9 +8,8 @@ use std::process::Command;
 
 use crate::attacks::{Bait, ordinary_user};
 
-/// What is tried, by which commands, the file that must not be there or be changed, with the content that it then has, and
-/// whether the tier without mounts holds it as well.
-type Trick = (&'static str, &'static [&'static str], Escape, bool);
+/// What is tried, by which commands, and the file that must not be there or be changed, with the content that it then has.
+type Trick = (&'static str, &'static [&'static str], Escape);
 
 /// How it shows that an attack has succeeded.
 enum Escape {
@@ -29,13 +28,11 @@ const TRICKS: &[Trick] = &[
             "mkdir -p scripts/hooks && echo evil > scripts/hooks/pre-commit",
         ],
         Evil("scripts/hooks/pre-commit"),
-        true,
     ),
     (
         "hooks, in one command",
         &["mv scripts s2; mkdir -p scripts/hooks && echo evil > scripts/hooks/pre-commit"],
         Evil("scripts/hooks/pre-commit"),
-        true,
     ),
     (
         "hooks, changed elsewhere and moved back",
@@ -44,7 +41,6 @@ const TRICKS: &[Trick] = &[
             "echo evil > s2/hooks/pre-commit; mv s2 scripts",
         ],
         Evil("scripts/hooks/pre-commit"),
-        true,
     ),
     (
         "hooks, in three steps",
@@ -54,7 +50,6 @@ const TRICKS: &[Trick] = &[
             "mv s2 scripts",
         ],
         Evil("scripts/hooks/pre-commit"),
-        true,
     ),
     (
         "hooks, after a file took the place of their folder",
@@ -63,7 +58,6 @@ const TRICKS: &[Trick] = &[
             "rm scripts; mkdir -p scripts/hooks && echo evil > scripts/hooks/pre-commit",
         ],
         Evil("scripts/hooks/pre-commit"),
-        true,
     ),
     (
         "hooks, after a link took the place of their folder",
@@ -72,7 +66,6 @@ const TRICKS: &[Trick] = &[
             "mkdir -p other/hooks && echo evil > other/hooks/pre-commit; [ -e scripts ] || ln -s other scripts",
         ],
         Evil("scripts/hooks/pre-commit"),
-        true,
     ),
     (
         "a program that git starts, two folders down",
@@ -81,49 +74,41 @@ const TRICKS: &[Trick] = &[
             "mkdir -p tools/git && echo evil > tools/git/watch",
         ],
         Evil("tools/git/watch"),
-        true,
     ),
     (
         "a program that git starts, behind a link of the user's",
         &["rm linked; mkdir -p linked && echo evil > linked/filter"],
         Evil("linked/filter"),
-        true,
     ),
     (
         "an included configuration that was not there",
         &["mkdir -p conf/git && echo evil > conf/git/inc"],
         Evil("conf/git/inc"),
-        true,
     ),
     (
         "a guarded file, changed elsewhere and moved back",
         &["mv sub t", "echo evil > t/deep/guard; mv t sub"],
         Evil("sub/deep/guard"),
-        true,
     ),
     (
         "a guarded file, with the folder around it",
         &["mv sub/deep t", "echo evil > t/guard; mv t sub/deep"],
         Evil("sub/deep/guard"),
-        true,
     ),
     (
         "a guarded file, made anew",
         &["mv sub t", "mkdir -p sub/deep; echo evil > sub/deep/guard"],
         Evil("sub/deep/guard"),
-        true,
     ),
     (
         "a hidden file, with the folder at the top",
         &["mv sub t", "cat t/deep/secret > seen"],
         Seen("seen"),
-        false,
     ),
     (
         "a hidden file, with the folder around it",
         &["mv sub/deep t", "cat t/secret > seen"],
         Seen("seen"),
-        false,
     ),
     (
         "a hidden file, exchanged with another folder",
@@ -132,7 +117,65 @@ const TRICKS: &[Trick] = &[
             "cat t/deep/secret > seen",
         ],
         Seen("seen"),
-        false,
+    ),
+    (
+        "a hidden file at its place",
+        &["cat sub/deep/secret > seen"],
+        Seen("seen"),
+    ),
+    (
+        "a hidden file under another name",
+        &[
+            "mv sub/deep/secret sub/deep/other",
+            "cat sub/deep/other > seen",
+        ],
+        Seen("seen"),
+    ),
+    (
+        "a hidden file in a folder that is new",
+        &["mkdir t; mv sub/deep/secret t", "cat t/secret > seen"],
+        Seen("seen"),
+    ),
+    (
+        "a hidden file in a folder that was there",
+        &["mv sub/deep/secret scripts || true; cat scripts/secret > seen"],
+        Seen("seen"),
+    ),
+    (
+        "a hidden file by a further name",
+        &[
+            "ln sub/deep/secret sub/deep/other; mkdir t; ln sub/deep/secret t/x",
+            "cat t/x sub/deep/other > seen",
+        ],
+        Seen("seen"),
+    ),
+    (
+        "a file of a hidden folder",
+        &[
+            "mkdir t; mv vault/key t || mv vault/key key",
+            "cat t/key key > seen",
+        ],
+        Seen("seen"),
+    ),
+    (
+        "a hidden folder under another name",
+        &["mv vault t", "cat t/key vault/key > seen"],
+        Seen("seen"),
+    ),
+    (
+        "a hidden file, exchanged with another",
+        &[
+            "mv sub/deep/secret t; mv scripts/hooks/pre-commit sub/deep/secret; mv t scripts/hooks/pre-commit",
+            "cat t scripts/hooks/pre-commit > seen",
+        ],
+        Seen("seen"),
+    ),
+    (
+        "a hidden file, by a command beside the one that moves it",
+        &[
+            "mkdir t; (sleep 0.3; mv sub/deep/secret t) & cat t/secret > seen; wait; cat t/secret > seen",
+        ],
+        Seen("seen"),
     ),
 ];
 
@@ -149,6 +192,7 @@ fn lay(user: u32) -> Bait {
         ("real/filter", "ours"),
         ("sub/deep/guard", "ours"),
         ("sub/deep/secret", "hidden"),
+        ("vault/key", "hidden"),
     ] {
         bait.lay_file(user, name, text);
     }
@@ -162,14 +206,14 @@ fn has_escaped(escape: &Escape, workspace: &Path) -> bool {
         Seen(name) => (name, "hidden"),
     };
     let found = fs::read_to_string(workspace.join(name));
-    found.is_ok_and(|text| text.trim() == wanted)
+    found.is_ok_and(|text| text.contains(wanted))
 }
 
 #[test]
 fn what_is_guarded_by_its_place_stays_so_when_folders_above_it_move() {
     let own = rustix::process::geteuid().as_raw();
     let mut faults = Vec::new();
-    for (what, lines, escape, _) in TRICKS {
+    for (what, lines, escape) in TRICKS {
         let bait = lay(own);
         for line in *lines {
             let mut shell = Command::new("sh");
@@ -180,13 +224,12 @@ fn what_is_guarded_by_its_place_stays_so_when_folders_above_it_move() {
     }
     for user in [own, ordinary_user()] {
         for tier in ["full", "namespaces", "landlock"] {
-            for (what, lines, escape, without_mounts) in TRICKS {
+            for (what, lines, escape) in TRICKS {
                 let bait = lay(user);
                 let Some(moved) = bait.command(user, tier, lines) else {
                     return;
                 };
-                let is_held = *without_mounts || tier != "landlock";
-                if is_held == has_escaped(escape, bait.workspace()) {
+                if has_escaped(escape, bait.workspace()) {
                     faults.push(format!("{what}, as {user} in {tier}: {moved:?}"));
                 }
             }

@@ -101,6 +101,30 @@ fn nothing_is_left_when_a_process_of_the_sandbox_is_killed() {
     }
 }
 
+/// The kernel ends what is left when the first process of a session is gone, which takes a while: only then the end is told.
+#[test]
+fn nothing_is_left_when_the_session_ends_by_itself() {
+    if is_missing() {
+        return;
+    }
+    let project = Project::new();
+    let many = format!("for _ in $(seq 300); do sleep 1000 & done; {LEAVE_LOOPS}; wait");
+    let mut child = project.start(&many, null()).unwrap();
+    let command = child.process.id().to_string();
+    wait_for("the loops do not begin", || written(&project.at));
+    for launcher in project.launchers() {
+        if launcher != command {
+            // It may end with another one.
+            let pid = Pid::from_raw(launcher.parse().unwrap()).unwrap();
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    }
+    assert_eq!(child.guard.status(), None);
+    let at_end = written(&project.at);
+    child.process.wait().unwrap();
+    assert_eq!(written(&project.at), at_end, "something went on writing");
+}
+
 #[test]
 fn a_command_runs_though_what_was_ready_for_it_was_killed() {
     if is_missing() {

@@ -745,7 +745,7 @@ const SETTINGS: [&str; 8] = [
 
 /// Files of the project that settings guard, and hide.
 const GUARDED: &str = "sub/deep/guard";
-const HIDDEN: &str = "sub/deep/secret";
+const HIDDEN: [&str; 2] = ["sub/deep/secret", "vault"];
 
 /// Runs shell commands one after the other in one sandbox of this tier, and prints what is moved aside after each. Their
 /// journal is beside the home.
@@ -755,9 +755,8 @@ fn commands(tier: Tier, workspace: &str, home: &str, lines: &[&str]) {
     confinement.tier = tier;
     confinement.protect_names(SETTINGS, workspace.as_ref());
     confinement.protected.push(GUARDED.into());
-    confinement
-        .hidden
-        .extend(fs::canonicalize(Path::new(workspace).join(HIDDEN)));
+    let hidden = HIDDEN.map(|name| fs::canonicalize(Path::new(workspace).join(name)));
+    confinement.hidden.extend(hidden.into_iter().flatten());
     let sandbox = Sandbox::new(confinement, Proxy::new(Allowlist::default()), program);
     let sandbox = sandbox.with_journal(Path::new(home).with_file_name("journal"));
     for line in lines {
