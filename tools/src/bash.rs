@@ -7,7 +7,6 @@ mod bounded;
 mod report;
 mod repository;
 mod shell;
-mod withheld;
 
 use std::cell::RefCell;
 use std::fs;
@@ -29,6 +28,7 @@ use serde_json::{Value, json};
 use crate::arguments::{self, Count};
 use crate::jobs::Jobs;
 use crate::naming::describe;
+use crate::withheld;
 use crate::workspace::Workspace;
 
 /// Default timeout of a command, in milliseconds.
@@ -305,7 +305,10 @@ impl Bash {
                 let analysis = shell::analyze(line, &files);
                 let ending = outcome.ending;
                 let output = report::report(outcome, &analysis.line, self.interface);
-                let output = withheld::told(output, &withheld.unwrap_or_default());
+                let withheld = withheld.unwrap_or_default();
+                let output = withheld::told(output, &withheld);
+                let sandbox = self.shell.sandbox.as_deref();
+                let output = withheld::told_beside(output, sandbox, &withheld);
                 bounded::told(output, ending, &context.reach)
             }
         }

@@ -21,6 +21,7 @@ use serde_json::json;
 
 use crate::bash::{Shell, to_end};
 use crate::blocks::{self, Block};
+use crate::withheld;
 use crate::workspace::Workspace;
 pub(crate) use about::About;
 pub use help::HelpCache;
@@ -156,6 +157,7 @@ impl Tool for Executable {
         };
         let words = std::iter::once(self.spec.name.clone()).chain(self.arguments(&call.input));
         child.arguments.extend(words.map(Into::into));
+        let child = withheld::kept_from(child, &context.denied);
         let output = to_end(child, &self.command(&call.input).text).await;
         if self.takes_json {
             in_blocks(output)

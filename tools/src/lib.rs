@@ -48,6 +48,7 @@ mod walk;
 #[cfg_attr(not(feature = "web"), path = "absent/web.rs")]
 mod web;
 mod web_options;
+mod withheld;
 mod workspace;
 mod write;
 

@@ -144,6 +144,6 @@ impl Tool for LuaTool {
 
     async fn run(&self, call: &ToolUse, context: &Context) -> Output {
         let limits = self.contract.limits;
-        self.calls.run(call, &context.hidden, limits).await
+        self.calls.run(call, context, limits).await
     }
 }

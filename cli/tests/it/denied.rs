@@ -2,6 +2,7 @@
 
 mod generated;
 mod kinds;
+mod programs;
 
 use std::process::Command;
 

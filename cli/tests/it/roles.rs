@@ -171,14 +171,9 @@ const GAPS: &[(&str, &str)] = &[
         "Landlock has no rights for them: [what holds](docs/sandbox.md#what-holds) lists each",
     ),
     (
-        "In the tier `landlock`, a command in the background that puts a forged journal beside a session's database at the very \
-         moment in which `ah` opens it can have SQLite delete a file of yours",
-        "SQLite has no switch for it. A journal that is there when `ah` looks is refused, and in the other tiers no command can write \
-         there",
-    ),
-    (
-        "Without user namespaces, deny rules hold for what a line names, not for what its programs do",
-        "Only a mount hides one file from all programs. `ah doctor` says so",
+        "Without user namespaces, deny rules hold for what a line names, not for what its programs do; in the tier `landlock`, those for \
+         reading hold, and what others deny to edit is restored",
+        "Only a mount keeps one file from all programs. A run with such rules says so, as does `ah doctor`",
     ),
     (
         "A deny rule for a program does not cover its copies, nor one for a file its other hard links",

@@ -52,6 +52,7 @@ pub async fn layered(sources: Sources<'_>, config: &Config) -> (Layered, Vec<Str
         workspace: workspace.clone(),
         lua: LuaFiles::new(LuaSurroundings {
             hidden: ah_conversation::HiddenFiles::default(),
+            denied: config.permissions().denied_to(""),
             workspace,
             cwd: environment.cwd().to_owned(),
             shell: shell.clone(),

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ah_conversation::{
-    Access, Context, Embedded, HiddenFiles, Input, Interface, Output, Tool, ToolSpec, ToolUse,
+    Access, Context, Denied, Embedded, HiddenFiles, Input, Interface, Output, Tool, ToolSpec,
+    ToolUse,
 };
 use async_trait::async_trait;
 
@@ -25,6 +26,8 @@ pub struct LuaSurroundings {
     pub embedded: Arc<Embedded>,
     /// Files that permission rules hide.
     pub hidden: HiddenFiles,
+    /// What permission rules keep from programs.
+    pub denied: Denied,
 }
 
 /// Returns no tool.

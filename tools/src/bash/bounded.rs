@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use ah_conversation::{Content, Context, Output, Reach};
-use ah_process::{Bounds, Command, Ending, Withheld};
+use ah_process::{Bounds, Command, Ending};
 use tempfile::TempDir;
 
-use super::withheld;
+use crate::withheld;
 
 /// Variable that names the folder of temporary files.
 const TEMPORARY: &str = "TMPDIR";
@@ -25,15 +25,10 @@ pub(super) struct Scratch(OnceLock<Option<TempDir>>);
 impl Scratch {
     /// Gives the command the bounds of its call: a command that may do anything is still kept from what rules deny.
     pub(super) fn bounded(&self, mut command: Command, context: &Context) -> Command {
-        let withheld = match command.sandbox {
-            // A sandbox hides files by itself.
-            Some(_) => Withheld::default(),
-            None => withheld::from(&command, &context.denied),
-        };
+        let withheld = withheld::from(&command, &context.denied);
         let folders = match &context.reach {
-            Reach::Anything if command.sandbox.is_some() => return command,
-            Reach::Anything => return within(command, anything_but(withheld)),
-            _ if !Bounds::can_be_kept() => return command,
+            Reach::Anything => return withheld::anything_but(command, withheld),
+            _ if !Bounds::can_be_kept() => return withheld::anything_but(command, withheld),
             Reach::ReadOnly => &[][..],
             Reach::Edits(folders) => folders,
         };
@@ -53,7 +48,10 @@ impl Scratch {
             hidden: hidden.filter(is_apart).collect(),
             withheld,
         };
-        within(command, Some(bounds))
+        Command {
+            bounds: Some(bounds),
+            ..command
+        }
     }
 
     /// Names a folder for temporary files to the command, and returns its path as the command sees it. In a sandbox, it is below
@@ -83,20 +81,6 @@ impl Scratch {
         command.environment.push(variable);
         Some(path)
     }
-}
-
-fn within(command: Command, bounds: Option<Bounds>) -> Command {
-    Command { bounds, ..command }
-}
-
-/// Returns the bounds of a command that may do all else; `None` where nothing can be kept from one.
-fn anything_but(withheld: Withheld) -> Option<Bounds> {
-    let can_be_kept = Bounds::can_be_kept() || !withheld.is_empty();
-    can_be_kept.then(|| Bounds {
-        anything_else: true,
-        withheld,
-        ..Bounds::default()
-    })
 }
 
 /// Adds to the output of a command that may have failed at its bounds which verdict was kept, and how to be asked.

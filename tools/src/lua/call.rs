@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use ah_conversation::{HiddenFiles, Output, ToolUse};
+use ah_conversation::{Context, Denied, HiddenFiles, Output, ToolUse};
 use mlua::{Lua, MultiValue, Table};
 use tokio::sync::{OwnedMutexGuard, oneshot};
 use tokio::time::timeout;
@@ -37,6 +37,7 @@ struct LuaCall {
     leash: Leash,
     request: ToolUse,
     hidden: HiddenFiles,
+    denied: Denied,
 }
 
 /// Replaces the state if the call that runs in it is dropped before its answer.
@@ -61,12 +62,7 @@ impl Calls {
     }
 
     /// Runs one call to its end.
-    pub(super) async fn run(
-        &self,
-        request: &ToolUse,
-        hidden: &HiddenFiles,
-        limits: Limits,
-    ) -> Output {
+    pub(super) async fn run(&self, request: &ToolUse, context: &Context, limits: Limits) -> Output {
         let patience = limits.time.saturating_add(GRACE);
         let slot = lock(&self.slot).clone();
         let Ok(script) = timeout(patience, slot.lock_owned()).await else {
@@ -79,7 +75,8 @@ impl Calls {
             source: self.source.clone(),
             leash,
             request: request.clone(),
-            hidden: hidden.clone(),
+            hidden: context.hidden.clone(),
+            denied: context.denied.clone(),
         };
         let (sender, receiver) = oneshot::channel();
         let started = thread::Builder::new()
@@ -119,6 +116,7 @@ impl LuaCall {
         // The same state serves every call, and what is hidden may differ.
         lua.set_app_data(Arc::new(LuaSurroundings {
             hidden: self.hidden.clone(),
+            denied: self.denied.clone(),
             ..(*self.around).clone()
         }));
         let returned = self.leash.fasten(lua).and_then(|()| {

@@ -19,6 +19,7 @@ use super::leash::Leash;
 use super::module::{Module, ModuleResult};
 use super::surroundings::{LuaSurroundings, surroundings};
 use super::wait::block_on;
+use crate::withheld;
 
 /// Interval of checks whether the program has ended, while other processes hold its pipes.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -150,6 +151,7 @@ fn start(
         bounds: None,
         note: |_| None,
     };
+    let command = withheld::kept_from(command, &around.denied);
     let leash = Leash::of(lua)?;
     let (child, pipes) = match block_on(lua, command.converse())? {
         Ok(started) => started,

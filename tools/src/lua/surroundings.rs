@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ah_conversation::{Embedded, HiddenFiles};
+use ah_conversation::{Denied, Embedded, HiddenFiles};
 use mlua::Lua;
 
 use crate::bash::Shell;
@@ -24,6 +24,8 @@ pub struct LuaSurroundings {
     pub embedded: Arc<Embedded>,
     /// Files that permission rules hide from the call that runs; none while a file is loaded.
     pub hidden: HiddenFiles,
+    /// What permission rules keep from the programs that the call starts.
+    pub denied: Denied,
 }
 
 impl LuaSurroundings {

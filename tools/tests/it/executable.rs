@@ -31,6 +31,7 @@ fn loader(folder: &Folder) -> ToolLoader {
         workspace: folder.workspace(),
         lua: LuaFiles::new(LuaSurroundings {
             hidden: ah_conversation::HiddenFiles::default(),
+            denied: ah_conversation::Denied::default(),
             cwd: folder.path(""),
             workspace: folder.workspace(),
             shell: shell.clone(),

@@ -30,6 +30,7 @@ fn files_with(folder: &Folder, embedded: Embedded) -> LuaFiles {
     let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
     LuaFiles::new(LuaSurroundings {
         hidden: ah_conversation::HiddenFiles::default(),
+        denied: ah_conversation::Denied::default(),
         workspace: Arc::new(
             Workspace::new(&cwd, None, &[]).with_embedded(Arc::new(embedded.clone())),
         ),

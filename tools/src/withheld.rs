@@ -1,11 +1,11 @@
-//! The files that deny rules keep from a command without a sandbox, as they are when it starts.
+//! The files that deny rules keep from a command and from all that it starts, as they are when it starts.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use ah_conversation::{Content, Denied, HiddenFiles, Output};
-use ah_process::{Command, Withheld};
+use ah_process::{Bounds, Command, Sandbox, Withheld};
 
 /// Number of names that are looked at for the patterns of all rules, those nearest to their folders first.
 const LOOKED_AT: usize = 30_000;
@@ -29,15 +29,40 @@ const REFUSALS: [&str; 5] = [
 ];
 
 /// Returns what is kept from the command; nothing where this machine cannot do it.
-pub(super) fn from(command: &Command, denied: &Denied) -> Withheld {
+pub(crate) fn from(command: &Command, denied: &Denied) -> Withheld {
     let has_rules = *denied != Denied::default();
-    if !has_rules || !Withheld::can_be_kept() {
+    // A sandbox withholds by itself.
+    let can_be_kept = || command.sandbox.is_some() || Withheld::can_be_kept();
+    if !has_rules || !can_be_kept() {
         return Withheld::default();
     }
     Withheld {
         reading: found(&denied.reading),
         editing: found(&denied.editing),
         running: programs(command, &denied.programs),
+    }
+}
+
+/// Keeps from a command that may do all else what rules deny, and the terminal.
+pub(crate) fn kept_from(command: Command, denied: &Denied) -> Command {
+    let withheld = from(&command, denied);
+    anything_but(command, withheld)
+}
+
+/// Keeps from a command that may do all else what is withheld, and the terminal; nothing where it cannot be kept.
+pub(crate) fn anything_but(command: Command, withheld: Withheld) -> Command {
+    let is_apart = command.sandbox.is_some() || !Bounds::can_be_kept();
+    if is_apart && withheld.is_empty() {
+        return command;
+    }
+    let bounds = Bounds {
+        anything_else: true,
+        withheld,
+        ..Bounds::default()
+    };
+    Command {
+        bounds: Some(bounds),
+        ..command
     }
 }
 
@@ -106,7 +131,7 @@ fn programs(command: &Command, names: &[String]) -> Vec<PathBuf> {
 }
 
 /// Adds to the output of a command that has failed at what is withheld which files these are.
-pub(super) fn told(output: Output, withheld: &Withheld) -> Output {
+pub(crate) fn told(output: Output, withheld: &Withheld) -> Output {
     let (Content::Bytes(bytes), true, false) =
         (&output.content, output.is_error, withheld.is_empty())
     else {
@@ -141,6 +166,34 @@ pub(super) fn told(output: Output, withheld: &Withheld) -> Output {
         "{}\n[a rule denies `{}` to all commands]",
         text.trim_end(),
         path.display()
+    );
+    Output {
+        content: Content::Bytes(text.into_bytes()),
+        ..output
+    }
+}
+
+/// Adds to the output of a command that has failed why it may not have been able to read what it has made itself.
+pub(crate) fn told_beside(
+    output: Output,
+    sandbox: Option<&Sandbox>,
+    withheld: &Withheld,
+) -> Output {
+    let hides = |sandbox: &Sandbox| {
+        let has_mounts = sandbox.proxy_port().is_some();
+        let hidden = &sandbox.confinement().hidden;
+        !has_mounts && !(hidden.is_empty() && withheld.reading.is_empty())
+    };
+    let (Content::Bytes(bytes), true) = (&output.content, output.is_error) else {
+        return output;
+    };
+    let text = String::from_utf8_lossy(bytes);
+    if !sandbox.is_some_and(hides) || !text.contains("Permission denied") {
+        return output;
+    }
+    let text = format!(
+        "{}\n[on this machine, a command cannot read what it makes itself beside hidden files; the next command can]",
+        text.trim_end()
     );
     Output {
         content: Content::Bytes(text.into_bytes()),
