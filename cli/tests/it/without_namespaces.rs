@@ -140,3 +140,28 @@ fn whoever_insists_gets_no_run_but_the_lesser_tier_by_its_name() {
         check.stdout
     );
 }
+
+/// Deny rules hold for what programs do only where the kernel withholds files: where it cannot, a run says so at its start.
+#[test]
+fn a_run_says_once_that_deny_rules_are_not_kept_by_the_kernel() {
+    if is_impossible() {
+        return;
+    }
+    let told = "deny rules match what command lines name, not what their programs do";
+    let free = ["--no-sandbox", "--permission-mode", "acceptEdits"];
+    for (options, is_here, is_told) in [
+        (&["--disallowed-tools", "Read(.env)"][..], false, true),
+        (&["--disallowed-tools", "Bash(curl:*)"], false, true),
+        (&["--disallowed-tools", "Read(.env)"], true, false),
+        (&["--disallowed-tools", "WebFetch"], false, false),
+        (&[], false, false),
+    ] {
+        let world = World::new();
+        let model = world.scenario("s", [says("Done.")]);
+        let arguments = [&["-m", &model][..], &free, options, &["--", "go"]].concat();
+        let ah = world.as_typed(arguments);
+        let ended = if is_here { ah } else { there(ah) }.run().expect(0);
+        let count = ended.stderr.matches(told).count();
+        assert_eq!(count, usize::from(is_told), "{options:?}: {}", ended.stderr);
+    }
+}

@@ -8,8 +8,10 @@ use ah_agent::skills::Skills;
 use ah_agent::{Audience, CommandFiles, Refusals, no_refusals};
 use ah_config::Config;
 use ah_config::rulebook::SettingsFiles;
-use ah_conversation::{Embedded, HostPermission, Interface, PermissionMode, Permissions, Rule};
-use ah_sandbox::{Egress, HostDecision};
+use ah_conversation::{
+    Denied, Embedded, HostPermission, Interface, PermissionMode, Permissions, Rule,
+};
+use ah_sandbox::{Bounds, Egress, HostDecision, Withheld};
 use ah_store::{BigFiles, SessionStore};
 
 use crate::command_files::{self, AgentFiles, CommandJournal};
@@ -89,10 +91,36 @@ pub fn readable(store: &SessionStore, skills: &Skills, config: &Config) -> Optio
     Some(all.chain(plugins).chain(folders).map(real).collect())
 }
 
-/// Returns a one-line notice about restrictions that the user should know.
+/// Returns a one-line notice about restrictions that the user should know, and about those that this machine lacks.
 pub fn notice(sandbox_status: &SandboxStatus, has_person: bool, config: &Config) -> Option<String> {
     let is_open = config.leaves_mode_open();
     let is_unasked = config.permission_mode.value == PermissionMode::BypassPermissions;
+    let of_sandbox = of_sandbox(sandbox_status, has_person, is_open, is_unasked);
+    let denied = || config.permissions().denied_to("");
+    let missing = match sandbox_status.confined() {
+        Some(_) => None,
+        None => missing(&denied()),
+    };
+    let all: Vec<_> = of_sandbox.into_iter().chain(missing).collect();
+    (!all.is_empty()).then(|| all.join("; "))
+}
+
+/// Returns what nothing on this machine keeps commands from that run without a sandbox, though rules or verdicts count on it.
+fn missing(denied: &Denied) -> Option<String> {
+    if *denied != Denied::default() && !Withheld::can_be_kept() {
+        let text = "deny rules match what command lines name, not what their programs do, since no user namespace can be made here";
+        return Some(text.to_owned());
+    }
+    let text = "this kernel keeps no command to what it was judged to do (no Landlock), so lines that are not plain words are asked about";
+    (!Bounds::can_be_kept()).then(|| text.to_owned())
+}
+
+fn of_sandbox(
+    sandbox_status: &SandboxStatus,
+    has_person: bool,
+    is_open: bool,
+    is_unasked: bool,
+) -> Option<String> {
     let what = if is_unasked {
         "tools run without questions and with your full permissions"
     } else if has_person {
