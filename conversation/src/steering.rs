@@ -27,7 +27,8 @@ pub enum Steered {
     Shells,
     /// Continuous integration of hubs, which runs with the repository's permissions once pushed.
     Builds,
-    /// Package managers, build tools and managers of hooks: where they fetch from, and what they start by the way.
+    /// Package managers, build tools, managers of hooks, other version controls and interpreters: where they fetch from, and what
+    /// they start by the way.
     Packages,
 }
 
@@ -165,7 +166,12 @@ const STEERING: &[(Steered, &[&str])] = &[
             ".cargo/config.toml",
             ".condarc",
             ".gitattributes",
+            ".ghci",
             "gradle/wrapper",
+            ".hg/hgrc",
+            ".iex.exs",
+            ".irbrc",
+            ".jj/repo",
             ".lefthook.yaml",
             ".lefthook.yml",
             "lefthook.yaml",
@@ -175,12 +181,17 @@ const STEERING: &[(Steered, &[&str])] = &[
             ".mvn",
             ".npmrc",
             "nuget.config",
+            ".ocamlinit",
+            ".octaverc",
             ".overcommit.yml",
             "pip.conf",
             ".pnpmfile.cjs",
             ".pre-commit-config.yaml",
+            ".pryrc",
             ".pypirc",
+            ".Rprofile",
             ".rvmrc",
+            ".sl/config",
             "uv.toml",
             ".yarn/plugins",
             ".yarn/releases",

@@ -522,7 +522,7 @@ fn protect_and_hide(confinement: &mut Confinement, config: &Config) {
     let hidden = config.sandbox.hide.iter().map(|path| path.value.clone());
     let hidden = hidden
         .chain(config.key_file())
-        .chain(rules.hidden().paths());
+        .chain(ah_tools::denied_files(&rules.hidden()));
     // A path that does not exist needs no hiding.
     confinement.hidden = hidden
         .filter_map(|path| fs::canonicalize(path).ok())

@@ -295,6 +295,7 @@ impl Filling<'_> {
             bounds: None,
             note: |_| None,
         };
+        let child = ah_tools::kept_from(child, &self.ruled.denied());
         let outcome = match child.run().await {
             Ok(outcome) => outcome,
             Err(error) => {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::access::{Access, Grant, Tier};
 use crate::bounds::Withheld;
-use crate::protected::{OBEYED, UNFINISHED};
+use crate::protected::{OBEYED, OF_OTHERS, UNFINISHED};
 
 /// Policy for confined commands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,7 +53,7 @@ impl Confinement {
             git_home: home.clone(),
             home: home.filter(|home| is_hideable(home)),
             grants: Vec::new(),
-            protected: of_git.collect(),
+            protected: of_git.chain(OF_OTHERS.map(PathBuf::from)).collect(),
             hidden: Vec::new(),
             scratch: None,
             own_home: None,
@@ -82,6 +82,7 @@ impl Confinement {
     }
 
     /// Withholds these files from one command.
+    #[allow(dead_code, reason = "a build that enforces nothing starts none")]
     pub(crate) fn withhold(&mut self, withheld: &Withheld) {
         let new = { withheld.reading.iter() }.filter(|path| !self.hidden.contains(path));
         let new: Vec<_> = new.cloned().collect();

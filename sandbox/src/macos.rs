@@ -215,13 +215,16 @@ impl Sandbox {
     /// If the policy is invalid, another tier is wanted than this platform has, or the program that sets up the sandbox
     /// cannot be executed.
     pub fn spawn(&self, invocation: Invocation<'_>) -> Result<Child, SetupError> {
-        let confinement = &self.confinement;
+        let mut confinement = self.confinement.clone();
+        if let Some(bounds) = &invocation.bounds {
+            confinement.withhold(&bounds.withheld);
+        }
         confinement.validate().map_err(SetupError::Sandbox)?;
         if confinement.tier != Tier::Full {
             let tier = confinement.tier.as_str();
             return Err(SetupError::Sandbox(format!("no tier `{tier}` on macOS")));
         }
-        let layout = Layout::of(confinement);
+        let layout = Layout::of(&confinement);
         let layout = layout.map_err(|error| SetupError::Sandbox(error.to_string()))?;
         let names = confinement.protected.iter();
         let protected: Vec<_> = names.map(|name| confinement.workspace.join(name)).collect();

@@ -13,3 +13,6 @@ pub(crate) const OBEYED: [&str; 6] = [
 
 /// Folders in a git directory with the state of an unfinished operation, which may name commands.
 pub(crate) const UNFINISHED: [&str; 3] = ["rebase-merge", "rebase-apply", "sequencer"];
+
+/// Files at the top of a workspace by which Mercurial, Sapling and Jujutsu start programs, as git does by its own.
+pub(crate) const OF_OTHERS: [&str; 3] = [".hg/hgrc", ".sl/config", ".jj/repo/config.toml"];

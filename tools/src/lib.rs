@@ -71,6 +71,7 @@ pub use todo::Todo;
 #[cfg(feature = "web")]
 pub use web::{SearchTool, WebFetch};
 pub use web_options::{BRAVE, Search, Web};
+pub use withheld::{found as denied_files, kept_from};
 pub use workspace::Workspace;
 pub use write::Write;
 

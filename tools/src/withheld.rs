@@ -30,10 +30,9 @@ const REFUSALS: [&str; 5] = [
 
 /// Returns what is kept from the command; nothing where this machine cannot do it.
 pub(crate) fn from(command: &Command, denied: &Denied) -> Withheld {
-    let has_rules = *denied != Denied::default();
     // A sandbox withholds by itself.
     let can_be_kept = || command.sandbox.is_some() || Withheld::can_be_kept();
-    if !has_rules || !can_be_kept() {
+    if denied.is_empty() || !can_be_kept() {
         return Withheld::default();
     }
     Withheld {
@@ -44,7 +43,7 @@ pub(crate) fn from(command: &Command, denied: &Denied) -> Withheld {
 }
 
 /// Keeps from a command that may do all else what rules deny, and the terminal.
-pub(crate) fn kept_from(command: Command, denied: &Denied) -> Command {
+pub fn kept_from(command: Command, denied: &Denied) -> Command {
     let withheld = from(&command, denied);
     anything_but(command, withheld)
 }
@@ -66,8 +65,8 @@ pub(crate) fn anything_but(command: Command, withheld: Withheld) -> Command {
     }
 }
 
-/// Returns the files and folders that patterns stand for, without those in others, and behind links.
-fn found(files: &HiddenFiles) -> Vec<PathBuf> {
+/// Returns the files and folders that patterns of rules stand for now, without those in others, and behind links.
+pub fn found(files: &HiddenFiles) -> Vec<PathBuf> {
     let whole = files.paths().into_iter();
     let places = whole.chain(matching(files)).take(MOST);
     let places: BTreeSet<PathBuf> = places.filter_map(|path| path.canonicalize().ok()).collect();

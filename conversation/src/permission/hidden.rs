@@ -19,6 +19,14 @@ pub struct Denied {
     pub programs: Vec<String>,
 }
 
+impl Denied {
+    /// Whether nothing is denied.
+    pub fn is_empty(&self) -> bool {
+        let files = [&self.reading, &self.editing].into_iter();
+        self.programs.is_empty() && files.flat_map(|files| &files.patterns).next().is_none()
+    }
+}
+
 /// Files whose content a call must not show; none by default.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HiddenFiles {

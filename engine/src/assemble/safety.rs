@@ -107,7 +107,7 @@ pub fn notice(sandbox_status: &SandboxStatus, has_person: bool, config: &Config)
 
 /// Returns what nothing on this machine keeps commands from that run without a sandbox, though rules or verdicts count on it.
 fn missing(denied: &Denied) -> Option<String> {
-    if *denied != Denied::default() && !Withheld::can_be_kept() {
+    if !denied.is_empty() && !Withheld::can_be_kept() {
         let text = "deny rules match what command lines name, not what their programs do, since no user namespace can be made here";
         return Some(text.to_owned());
     }

@@ -71,6 +71,7 @@ pub async fn layered(sources: Sources<'_>, config: &Config) -> (Layered, Vec<Str
                 .home
                 .as_ref()
                 .map(|home| home.join("cache/help.json")),
+            denied: config.permissions().denied_to(""),
         },
     };
     let folders = folders(sources.active, config);

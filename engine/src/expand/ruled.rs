@@ -6,7 +6,8 @@
 use std::sync::Arc;
 
 use ah_conversation::{
-    Access, Decision, Interface, PatternRoots, PermissionMode, Permissions, Rule, Tool, ToolUse,
+    Access, Decision, Denied, Interface, PatternRoots, PermissionMode, Permissions, Rule, Tool,
+    ToolUse,
 };
 use ah_tools::{Bash, Read, Shell, Workspace};
 use serde_json::{Value, json};
@@ -64,6 +65,11 @@ impl Ruled {
     /// Returns the command `line` as a call, and what it would touch.
     pub fn line(&self, line: &str) -> (ToolUse, Vec<Access>) {
         called(&self.bash, json!({ "command": line }))
+    }
+
+    /// Returns what rules keep from the commands of lines.
+    pub fn denied(&self) -> Denied {
+        self.permissions.denied_to(&self.bash.spec().name)
     }
 
     /// Returns the base directories of path patterns.

@@ -123,6 +123,8 @@ fn finish((known, kept, project): Written, lives: bool) -> Option<Vec<PathBuf>> 
         (path.path(), identity)
     });
     let mut moved = ProtectedSnapshot::from_iter(known).quarantine();
+    // What cannot be put back stays where it is, as the user would have left it.
+    moved.extend(kept.put_back().unwrap_or_default());
     moved.extend(kept.restore());
     if let Some(project) = ProjectSnapshot::recorded(&project) {
         moved.extend(project.finish(lives));

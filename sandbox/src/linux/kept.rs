@@ -109,10 +109,14 @@ impl Kept {
         Self { veil, ..self }
     }
 
+    /// Puts back what was moved of what is hidden. Returns the new names of what was in its place.
+    pub fn put_back(&self) -> std::io::Result<Vec<PathBuf>> {
+        self.veil.restore()
+    }
+
     /// Moves aside what has changed and restores what was there. Returns the new names of what was moved.
     pub fn restore(&self) -> Vec<PathBuf> {
-        // The next command says so if it fails.
-        let mut moved = self.veil.restore().unwrap_or_default();
+        let mut moved = Vec::new();
         for (folder, before) in &self.own {
             let new = names(folder)
                 .into_iter()

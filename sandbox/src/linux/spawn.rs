@@ -93,7 +93,7 @@ struct Watch {
     kept: Kept,
     /// Removed with this.
     _entry: Option<JournalEntry>,
-    _running: Option<Running>,
+    running: Option<Running>,
     project: ProjectSnapshot,
 }
 
@@ -366,7 +366,7 @@ impl Sandbox {
             snapshot,
             kept,
             _entry: entry,
-            _running: running,
+            running,
             project,
         };
         let ready = Ready {
@@ -376,10 +376,15 @@ impl Sandbox {
         Ok((ready, watch))
     }
 
-    /// Puts back what earlier commands have moved of what was hidden from them.
+    /// Puts back what commands have moved that still run. What has moved since the last one ended was moved by somebody else.
     fn put_back(&self) -> Result<(), SetupError> {
+        if !self.readable.is_at_stake() {
+            return Ok(());
+        }
         let hidden = self.hidden.lock().unwrap_or_else(PoisonError::into_inner);
-        hidden.restore().map(drop).map_err(SetupError::of)
+        hidden.restore().map_err(SetupError::of)?;
+        self.readable.is_restored();
+        Ok(())
     }
 
     /// Keeps in mind what is hidden.
@@ -528,6 +533,12 @@ impl ChildGuard {
     /// called after the command has ended. Returns the new paths, or the old ones of files that could not be moved.
     pub fn quarantine(&self) -> Vec<PathBuf> {
         let mut moved = self.watch.snapshot.quarantine();
+        match (self.watch.kept.put_back(), &self.watch.running) {
+            (Ok(aside), _) => moved.extend(aside),
+            // The next command is not started before it is.
+            (Err(_), Some(running)) => running.has_lost(),
+            (Err(_), None) => {}
+        }
         moved.extend(self.watch.kept.restore());
         moved.extend(self.watch.project.quarantine());
         moved

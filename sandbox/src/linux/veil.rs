@@ -45,6 +45,8 @@ pub(super) struct Readable(Arc<Mutex<State>>);
 #[derive(Debug, Default)]
 struct State {
     running: usize,
+    /// Whether what a command has moved could not be put back.
+    is_lost: bool,
     beside: HashSet<Identity>,
 }
 
@@ -212,6 +214,18 @@ fn bytes(path: &[u8]) -> &Path {
 }
 
 impl Readable {
+    /// Returns whether something hidden may have been moved by a command and not be back.
+    pub fn is_at_stake(&self) -> bool {
+        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.running > 0 || state.is_lost
+    }
+
+    /// Notes that all is back.
+    pub fn is_restored(&self) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.is_lost = false;
+    }
+
     /// Leaves in the layout, of the files beside hidden ones, those that all commands can read which run.
     pub fn begin(&self, layout: &mut Layout) -> Running {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -223,6 +237,14 @@ impl Readable {
         }
         state.running += 1;
         Running(self.0.clone())
+    }
+}
+
+impl Running {
+    /// Notes that what the command has moved could not be put back.
+    pub fn has_lost(&self) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.is_lost = true;
     }
 }
 

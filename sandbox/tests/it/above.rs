@@ -101,6 +101,16 @@ const TRICKS: &[Trick] = &[
         Evil("sub/deep/guard"),
     ),
     (
+        "the hooks of another version control, which was not there",
+        &["mkdir .hg && echo evil > .hg/hgrc"],
+        Evil(".hg/hgrc"),
+    ),
+    (
+        "the programs of another version control, with the folder around them",
+        &["mv .jj t; mkdir -p .jj/repo && echo evil > .jj/repo/config.toml"],
+        Evil(".jj/repo/config.toml"),
+    ),
+    (
         "a hidden file, with the folder at the top",
         &["mv sub t", "cat t/deep/secret > seen"],
         Seen("seen"),
@@ -193,6 +203,7 @@ fn lay(user: u32) -> Bait {
         ("sub/deep/guard", "ours"),
         ("sub/deep/secret", "hidden"),
         ("vault/key", "hidden"),
+        (".jj/repo/config.toml", "ours"),
     ] {
         bait.lay_file(user, name, text);
     }

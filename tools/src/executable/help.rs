@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
-use ah_conversation::{Content, json};
+use ah_conversation::{Content, Denied, json};
 use ah_process::{Behind, Command, Ending, Keep, ShellLine};
 use serde::{Deserialize, Serialize};
 use tempfile::NamedTempFile;
@@ -16,6 +16,7 @@ use tokio::task::JoinSet;
 use super::about::cut;
 use super::quoted;
 use crate::bash::Shell;
+use crate::withheld;
 
 /// Time limit for a program to print its help.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -29,6 +30,8 @@ const MOST_READ: usize = 64 * 1024;
 pub struct HelpCache {
     /// The file.
     pub file: Option<PathBuf>,
+    /// What rules keep from the programs.
+    pub denied: Denied,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,7 +57,8 @@ impl HelpCache {
         for program in programs {
             let stamp = stamp(program);
             if known.get(program).is_none_or(|kept| kept.stamp != stamp) {
-                asked.spawn(ask(program.clone(), stamp, shell.clone(), cwd.to_owned()));
+                let (program, denied) = (program.clone(), self.denied.clone());
+                asked.spawn(ask(program, stamp, (shell.clone(), denied), cwd.to_owned()));
             }
         }
         if !asked.is_empty() {
@@ -95,7 +99,12 @@ impl HelpCache {
     }
 }
 
-async fn ask(program: PathBuf, stamp: String, shell: Shell, cwd: PathBuf) -> (PathBuf, CachedHelp) {
+async fn ask(
+    program: PathBuf,
+    stamp: String,
+    (shell, denied): (Shell, Denied),
+    cwd: PathBuf,
+) -> (PathBuf, CachedHelp) {
     // Longer output is not used, so its file is removed with the folder.
     let folder = tempfile::tempdir();
     let spool = folder
@@ -111,7 +120,7 @@ async fn ask(program: PathBuf, stamp: String, shell: Shell, cwd: PathBuf) -> (Pa
         deadline: Some(PATIENCE),
         ..shell.command(line, &cwd, keep, &[])
     };
-    let help = match child.run().await {
+    let help = match withheld::kept_from(child, &denied).run().await {
         Ok(outcome) if outcome.ending == Ending::Exited(0) => match outcome.output {
             Content::Bytes(bytes) => as_description(&bytes),
             Content::Spool(spool) => as_description(&spool.head),

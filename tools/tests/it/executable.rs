@@ -43,6 +43,7 @@ fn loader(folder: &Folder) -> ToolLoader {
         shell,
         help: HelpCache {
             file: Some(folder.path("cache/help.json")),
+            denied: ah_conversation::Denied::default(),
         },
     }
 }

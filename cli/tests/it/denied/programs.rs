@@ -126,8 +126,8 @@ fn what_is_made_beside_a_hidden_file_is_read_by_the_next_command() {
     let lines = [
         "cat sub/known; echo new > sub/made; cat sub/made",
         "mkdir folder; echo made > folder/file; cat folder/file",
-        "cat folder/file; mv key.pem other; cat other",
-        "cat other key.pem",
+        "cat folder/file; perl -e 'rename \"key.p\" . \"em\", \"other\"'; cat other",
+        "cat other",
     ];
     let turns = lines.map(|line| uses("bash", json!({"command": line})));
     let model = world.scenario("s", turns.into_iter().chain([says("Done.")]));
@@ -150,4 +150,39 @@ fn what_is_made_beside_a_hidden_file_is_read_by_the_next_command() {
     assert!(found[2].starts_with("made"), "{found:#?}");
     assert!(!found.concat().contains(CANARY), "{found:#?}");
     assert_eq!(world.text("key.pem"), CANARY);
+}
+
+/// The lines that a command's text runs are commands as well.
+#[test]
+fn what_rules_deny_is_kept_from_the_lines_of_texts() {
+    let line = "perl -e 'open F, \"s/.en\" . \"v\"; print <F>'";
+    for (manner, rules, is_shown) in [
+        ("--no-sandbox", &[][..], true),
+        ("--no-sandbox", &["--disallowed-tools", "Read(.env)"], false),
+        ("--sandbox", &["--disallowed-tools", "Read(.env)"], false),
+        (
+            "--sandbox=landlock",
+            &["--disallowed-tools", "Read(.env)"],
+            false,
+        ),
+    ] {
+        if manner != "--no-sandbox" && is_missing() {
+            continue;
+        }
+        let world = World::new();
+        world.write("s/.env", CANARY);
+        let commands = world.home().join(".ah/commands");
+        fs::create_dir_all(&commands).unwrap();
+        fs::write(commands.join("look.md"), format!("See !`{line}`\n")).unwrap();
+        let model = world.scenario("s", [says("Done.")]);
+        let options = [&[manner, "--dangerously-skip-permissions"], rules].concat();
+        let arguments = [&options[..], &["-n", "-m", &model, "--", "/look"]].concat();
+        world.as_typed(arguments).run().expect(0);
+        let stored = fs::read(world.database()).unwrap();
+        let log = world.database().with_extension("db-wal");
+        let stored = [stored, fs::read(log).unwrap_or_default()].concat();
+        let mut windows = stored.windows(CANARY.len());
+        let is_there = windows.any(|window| window == CANARY.as_bytes());
+        assert_eq!(is_there, is_shown, "{manner} {rules:?}");
+    }
 }
