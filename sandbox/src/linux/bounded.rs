@@ -15,6 +15,9 @@ use super::setup::SetupResult;
 use super::{filter, landlock};
 use crate::bounds::{Bounds, Withheld};
 
+/// How often it is tried whether files can be withheld.
+const TRIES: usize = 3;
+
 impl Bounds {
     /// Returns whether this kernel can keep a command within bounds.
     pub fn can_be_kept() -> bool {
@@ -46,9 +49,16 @@ impl Withheld {
                 },
                 ..Bounds::default()
             };
-            let mut command = Command::new("true");
-            let is_held = nothing.hold(&mut command).is_ok();
-            is_held && command.status().is_ok_and(|status| status.success())
+            // What fails once for want of a process or of memory is no property of the machine, and another part of this process
+            // may have waited for the child, so its status says nothing. That the program was executed does.
+            let is_started = |_| {
+                let mut command = Command::new("true");
+                let child = nothing
+                    .hold(&mut command)
+                    .and_then(|()| command.spawn().map_err(|error| error.to_string()));
+                child.map(|mut child| _ = child.wait()).is_ok()
+            };
+            (0..TRIES).any(is_started)
         });
         *CAN
     }
