@@ -56,7 +56,7 @@ pub use ports::{
 };
 pub use session::Session;
 pub use settings::{SessionSettings, ToolConcurrency};
-pub use stop::Stop;
+pub use stop::{Leaving, Stop};
 pub use structured::AnswerForm;
 pub use subagent::{
     INHERIT, Isolation, MAX_RUNNING, OwnPlace, SubagentKinds, Subagents, is_model_alias,

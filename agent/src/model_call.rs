@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ah_conversation::{
     Cost, ErrorClass, EventKind, Message, MessageId, Origin, PermissionMode, Prefix, PrefixBreak,
-    Provider, ProviderError, Request, Response, Role, StoreError, StreamEvent, Time,
+    Provider, ProviderError, Request, Response, Role, StoreError, StreamEvent, Time, Usage,
 };
 use futures_util::StreamExt;
 
@@ -76,6 +76,11 @@ impl Session {
             message: &id,
         });
         let answer = match self.ask_for_answer(request, stop).await {
+            // Whoever resumes the run asks again.
+            Ok(ModelReply::Stopped(Some(answer))) if stop.is_left() => {
+                self.emit_unsaid(answer.usage);
+                return Ok(());
+            }
             Ok(ModelReply::Whole(answer) | ModelReply::Stopped(Some(answer))) => answer,
             Ok(ModelReply::Stopped(None)) => return Ok(()),
             Err(error) if error.class == ErrorClass::ContextTooLong => {
@@ -287,19 +292,24 @@ impl Session {
     /// without a message: nothing was said.
     pub(crate) fn end_pause(&mut self) {
         for usage in self.ports.provider.end_pause() {
-            let model = self.ports.provider.model();
-            let event = EventKind::ApiCallEnd {
-                message_id: self.ports.clock.message_id(),
-                input_tokens: usage.input_tokens,
-                output_tokens: usage.output_tokens,
-                cache_creation_input_tokens: usage.cache_creation_input_tokens,
-                cache_read_input_tokens: usage.cache_read_input_tokens,
-                api_latency_ms: 0,
-                model: model.name.clone(),
-                cost_usd: model.cost(&usage).map(Cost::usd),
-            };
-            self.emit(&event);
+            self.emit_unsaid(usage);
         }
+    }
+
+    /// Records what a request has used of which no message is kept.
+    fn emit_unsaid(&mut self, usage: Usage) {
+        let model = self.ports.provider.model();
+        let event = EventKind::ApiCallEnd {
+            message_id: self.ports.clock.message_id(),
+            input_tokens: usage.input_tokens,
+            output_tokens: usage.output_tokens,
+            cache_creation_input_tokens: usage.cache_creation_input_tokens,
+            cache_read_input_tokens: usage.cache_read_input_tokens,
+            api_latency_ms: 0,
+            model: model.name.clone(),
+            cost_usd: model.cost(&usage).map(Cost::usd),
+        };
+        self.emit(&event);
     }
 
     /// Tells of a streamed event, after the block that it completes. Of a summary, only what is an event is told.

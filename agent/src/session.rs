@@ -294,10 +294,14 @@ impl Session {
         loop {
             self.take_changes();
             let now = self.ports.clock.now();
+            let step = next(&self.transcript, &self.settings.limits, now);
+            if stop.is_left() && !matches!(step, Step::Finish(_)) {
+                return Ok(ExitReason::Interrupted);
+            }
             if let Some(reason) = stop.reason(now) {
                 return Ok(reason);
             }
-            match next(&self.transcript, &self.settings.limits, now) {
+            match step {
                 Step::CallModel if self.take_steering().await? => {}
                 Step::CallModel => self.call_model(stop).await?,
                 Step::RunTools(calls) => self.run_tools(calls, stop).await?,

@@ -7,10 +7,37 @@ use std::time::Duration;
 use ah_conversation::{Clock, ExitReason, Time};
 use tokio_util::sync::CancellationToken;
 
+/// Leaves a run to another process, which resumes it.
+#[derive(Debug, Clone, Default)]
+pub struct Leaving {
+    asked: CancellationToken,
+    now: CancellationToken,
+}
+
+impl Leaving {
+    /// Leaves the run once the answer or the calls in progress have ended. Calls that have not begun, or are still being asked
+    /// about, are left to the other process.
+    pub fn soon(&self) {
+        self.asked.cancel();
+    }
+
+    /// Leaves it at once: what was said of an answer is dropped, and calls in progress are interrupted.
+    pub fn at_once(&self) {
+        self.asked.cancel();
+        self.now.cancel();
+    }
+
+    /// Returns whether the run is to be left.
+    pub fn is_asked(&self) -> bool {
+        self.asked.is_cancelled()
+    }
+}
+
 /// Ends a run from outside.
 #[derive(Debug, Clone)]
 pub struct Stop {
     token: CancellationToken,
+    leaving: Leaving,
     reason: ExitReason,
     deadline: Option<Time>,
     /// Cancelled once the deadline has been waited for: timer and clock may differ by a millisecond.
@@ -33,11 +60,28 @@ impl Stop {
     fn new(token: CancellationToken, reason: ExitReason) -> Self {
         Self {
             token,
+            leaving: Leaving::default(),
             reason,
             deadline: None,
             timed_out: CancellationToken::new(),
             halted: Arc::default(),
         }
+    }
+
+    /// Returns the same stop, by which the run can also be left to another process.
+    #[must_use]
+    pub fn leaving(self, leaving: Leaving) -> Self {
+        Self { leaving, ..self }
+    }
+
+    /// Returns whether the run is left to another process. One that is ended is not.
+    pub(crate) fn is_left(&self) -> bool {
+        self.leaving.is_asked() && !self.token.is_cancelled()
+    }
+
+    /// Waits until the run is to be left to another process.
+    pub(crate) async fn left(&self) {
+        self.leaving.asked.cancelled().await;
     }
 
     /// Returns the same stop with a deadline.
@@ -58,7 +102,7 @@ impl Stop {
 
     /// Returns why the run must end now, if so.
     pub(crate) fn reason(&self, now: Time) -> Option<ExitReason> {
-        if self.token.is_cancelled() {
+        if self.token.is_cancelled() || self.leaving.now.is_cancelled() {
             return Some(self.reason.clone());
         }
         if let Some(reason) = self.halted.get() {
@@ -80,6 +124,7 @@ impl Stop {
         };
         tokio::select! {
             () = self.token.cancelled() => {}
+            () = self.leaving.now.cancelled() => {}
             () = timed_out => self.timed_out.cancel(),
         }
     }

@@ -121,6 +121,9 @@ impl Session {
             deferred: Vec::new(),
         };
         for group in groups {
+            if stop.is_left() {
+                break;
+            }
             let goes_on = self.permit_group(&mut batch, group.clone(), stop).await;
             for at in batch.deferred.iter().filter(|at| group.contains(at)) {
                 self.defer(&batch.calls[*at].call).await?;
@@ -134,7 +137,8 @@ impl Session {
                 }
             }
         }
-        if self.has_deferred() {
+        let is_left = stop.is_left() && batch.ended < batch.calls.len();
+        if self.has_deferred() || is_left {
             stop.halt(ExitReason::EndTurn);
             self.store(batch.unstored).await?;
             self.tell_stored();
@@ -202,6 +206,7 @@ impl Session {
             let permitted = tokio::select! {
                 biased;
                 () = stop.wait(&*clock) => return false,
+                () = stop.left() => return false,
                 permitted = self.permit(&batch.calls[at]) => permitted,
             };
             batch.calls[at] = permitted.prepared;

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use ah_conversation::{Access, Output};
-use ah_testkit::script::{says, uses_all};
+use ah_agent::Leaving;
+use ah_conversation::{Access, ExitReason, Output};
+use ah_testkit::script::{hangs, says, uses, uses_all};
 use serde_json::json;
 
 use crate::world::{Fake, World};
@@ -60,4 +61,69 @@ async fn a_run_resumes_after_a_crash_at_any_write_and_repeats_no_call() {
             return;
         }
     }
+}
+
+/// A call that a tool of this name is told of, by which the run is left.
+fn leaves(leaving: &Leaving, is_at_once: bool) -> Fake {
+    let leaving = leaving.clone();
+    Fake::touching("leave", Access::Unknown, move |_| {
+        let leaving = leaving.clone();
+        async move {
+            if is_at_once {
+                leaving.at_once();
+                return std::future::pending().await;
+            }
+            leaving.soon();
+            Output::text("It has ended.")
+        }
+    })
+}
+
+/// What runs is waited for; what has not begun is left to the other process, and runs there once.
+#[tokio::test]
+async fn a_run_that_is_left_is_resumed_by_another_process() {
+    let runs = Arc::new(AtomicUsize::new(0));
+    let change = || {
+        let runs = runs.clone();
+        Fake::touching("change", Access::Unknown, move |_| {
+            let number = runs.fetch_add(1, Ordering::SeqCst) + 1;
+            async move { Output::text(format!("change {number}")) }
+        })
+    };
+    let leaving = Leaving::default();
+    let world = World::new([uses_all([("leave", json!({})), ("change", json!({}))])])
+        .with(leaves(&leaving, false))
+        .with(change());
+    let outcome = world.run_leaving("go", leaving).await;
+    assert_eq!(outcome.reason, ExitReason::Interrupted);
+    assert_eq!(runs.load(Ordering::SeqCst), 0);
+    let world = { world.resumed([says("Done.")]) }
+        .with(leaves(&Leaving::default(), false))
+        .with(change());
+    let outcome = world.take_over().await.unwrap();
+    assert_eq!(outcome.answer, "Done.");
+    assert_eq!(runs.load(Ordering::SeqCst), 1);
+    let request = world.request(0);
+    for part in ["It has ended.", "change 1"] {
+        assert!(request.contains(part), "{request}");
+    }
+    assert_eq!(world.notices(), "");
+}
+
+#[tokio::test]
+async fn a_run_that_is_left_at_once_interrupts_what_runs_and_asks_again() {
+    let leaving = Leaving::default();
+    let world = World::new([uses("leave", json!({}))]).with(leaves(&leaving, true));
+    world.run_leaving("go", leaving).await;
+    let world = { world.resumed([says("Done.")]) }.with(leaves(&Leaving::default(), true));
+    assert_eq!(world.take_over().await.unwrap().answer, "Done.");
+    let request = world.request(0);
+    assert!(request.contains("interrupted"), "{request}");
+    // An answer in progress is dropped.
+    let world = World::new([hangs("I begin to say")]);
+    world.run_leaving_at_text("go", "I begin").await;
+    let world = world.resumed([says("Done.")]);
+    assert_eq!(world.take_over().await.unwrap().answer, "Done.");
+    let request = world.request(0);
+    assert!(!request.contains("I begin"), "{request}");
 }

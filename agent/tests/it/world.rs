@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use ah_agent::agents::{Agent, Agents};
 use ah_agent::hooks::{Hook, HookSession, Hooks};
 use ah_agent::{
-    Audience, Ports, Ready, RunOutcome, Session, SessionSettings, SessionUpdate, Stop,
+    Audience, Leaving, Ports, Ready, RunOutcome, Session, SessionSettings, SessionUpdate, Stop,
     SubagentKinds, Subagents, ToolConcurrency, Toolbox, Watcher, no_variables,
 };
 use ah_conversation::{
@@ -228,8 +228,50 @@ impl World {
         Ok(outcome)
     }
 
+    /// Runs `prompt` until it ends, or is left.
+    pub(crate) async fn run_leaving(&self, prompt: &str, leaving: Leaving) -> RunOutcome {
+        let mut session = self.open().await.unwrap();
+        let stop = Stop::interrupt(CancellationToken::new()).leaving(leaving);
+        let outcome = session.run(vec![ContentBlock::text(prompt)], &stop).await;
+        session.close("other").await.unwrap();
+        outcome.unwrap()
+    }
+
+    /// Runs until the model has sent `text`, and leaves the run at once then.
+    pub(crate) async fn run_leaving_at_text(&self, prompt: &str, text: &str) -> RunOutcome {
+        let (token, leaving) = (CancellationToken::new(), Leaving::default());
+        let cue = Cue {
+            event: "text_delta".to_owned(),
+            text: text.to_owned(),
+        };
+        *self.screen.interrupt.lock().unwrap() = Some((cue, token.clone()));
+        let leave = async {
+            token.cancelled().await;
+            leaving.at_once();
+        };
+        let (outcome, ()) = tokio::join!(self.run_leaving(prompt, leaving.clone()), leave);
+        *self.screen.interrupt.lock().unwrap() = None;
+        outcome
+    }
+
+    /// Resumes the run that another process has left.
+    pub(crate) async fn take_over(&self) -> Option<RunOutcome> {
+        let (ports, tools) = self.parts();
+        let session = Session::take_over(ports, tools, self.settings.clone()).await;
+        let mut session = session.unwrap();
+        let stop = Stop::interrupt(CancellationToken::new());
+        let outcome = session.resume(&stop).await.unwrap();
+        session.close("other").await.unwrap();
+        outcome
+    }
+
     /// Opens the session without running it.
     pub(crate) async fn open(&self) -> Result<Session, StoreError> {
+        let (ports, tools) = self.parts();
+        Session::open(ports, tools, self.settings.clone()).await
+    }
+
+    fn parts(&self) -> (Ports, Toolbox) {
         let provider = match &self.real {
             Some(real) => real.clone(),
             None => (self.between)(self.provider.clone()),
@@ -259,7 +301,7 @@ impl World {
             Some(subagents) => tools.with_subagents(subagents),
             None => tools,
         };
-        Session::open(ports, tools, self.settings.clone()).await
+        (ports, tools)
     }
 
     /// Returns the events shown so far, one per line, without values that differ from run to run.
