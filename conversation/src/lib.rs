@@ -51,6 +51,7 @@ mod task;
 #[cfg(test)]
 mod testing;
 mod thinking;
+mod title;
 mod tool;
 mod tool_name;
 mod tool_spec;
@@ -119,6 +120,7 @@ pub use store::{
 };
 pub use task::{Task, TaskEnding, TaskKind, TaskSink, TaskTail, TaskUpdate, TaskUsage, Tasks};
 pub use thinking::{Effort, Thinking};
+pub use title::title_of;
 pub use tool::{Access, Context, Progress, ProgressSink, Tool, Unsaved};
 pub use tool_name::ToolName;
 pub use tool_spec::{DisplayKey, ToolSpec, Truncation};

@@ -6,8 +6,12 @@ use std::sync::Arc;
 
 use ah_config::places::{SESSIONS, repository_of, short};
 use ah_config::{Config, Error};
+use ah_conversation::title_of;
 use ah_git::repository;
 use ah_store::{KnownSessions, Paths, SessionHead, SessionStore, Sessions};
+
+/// Longest title in a list, in characters.
+const LONGEST_TITLE: usize = 80;
 
 /// The sessions of all folders.
 #[derive(Debug, Default)]
@@ -94,15 +98,15 @@ fn real(folder: &Path) -> PathBuf {
     folder.canonicalize().unwrap_or_else(|_| folder.to_owned())
 }
 
-/// Returns the title of a session in a list: its name, or the first line. What came with a folder is not the user's until it is
+/// Returns the title of a session in a list: its name, or what its first words ask for. What came with a folder is not the user's until it is
 /// continued, and says so.
 pub fn title(head: &SessionHead) -> String {
     let title = match &head.name {
-        Some(name) => name.as_str(),
-        None => head.first_text.lines().next().unwrap_or_default(),
+        Some(name) => name.clone(),
+        None => title_of(&head.first_text, LONGEST_TITLE),
     };
     match head.is_known {
-        true => title.to_owned(),
+        true => title,
         false => format!("[{STRANGE}] {title}"),
     }
 }
