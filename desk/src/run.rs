@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ah_conversation::{LiveOutput, PermissionMode, Question};
+use ah_conversation::{LiveOutput, PermissionMode, Question, ToolUseId};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -25,8 +25,10 @@ pub enum RunEvent {
     Began(String),
     /// A call is made, in words on one line: the transcript may have grown.
     Step(String),
-    /// A call by its id, and its output so far, which can be read at any time.
-    Output(String, LiveOutput),
+    /// A call of the conversation itself has begun.
+    Called(BegunCall),
+    /// It has ended.
+    Returned(ToolUseId),
     /// The permission mode that is in force from here on.
     Mode(PermissionMode),
     /// The model begins an answer; what came of the one before without becoming a message is void.
@@ -39,6 +41,19 @@ pub enum RunEvent {
     Ended(Ended),
     /// It has not begun; nothing comes after this.
     Refused(Refusal),
+}
+
+/// A call that has begun.
+#[derive(Debug, Clone)]
+pub struct BegunCall {
+    /// Its id.
+    pub id: ToolUseId,
+    /// Its tool.
+    pub name: String,
+    /// The first text of its input.
+    pub about: String,
+    /// Its output, which can be read at any time.
+    pub output: LiveOutput,
 }
 
 /// A piece of an answer in progress.

@@ -173,6 +173,8 @@ pub struct Start {
     pub model: Option<String>,
     /// The permission mode; `None` for that of the settings.
     pub mode: Option<PermissionMode>,
+    /// Whether a run that another process has left is resumed, in the place of a prompt.
+    pub resumes: bool,
 }
 
 /// A system prompt of a client.

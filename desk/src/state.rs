@@ -1,6 +1,6 @@
 //! What a session is doing, as its clients are told it.
 
-use ah_conversation::{Choice, PermissionMode, Proposal};
+use ah_conversation::{Choice, PermissionMode, Proposal, ToolUseId};
 use serde::{Deserialize, Serialize};
 
 use crate::run::Ended;
@@ -11,6 +11,8 @@ use crate::run::Ended;
 pub struct State {
     /// Whether a run is in progress here.
     pub running: bool,
+    /// When it began, in milliseconds since 1970.
+    pub begun_ms: Option<i64>,
     /// Questions that wait for an answer.
     pub questions: Vec<Asked>,
     /// End of the last run here.
@@ -31,4 +33,20 @@ pub struct Asked {
     /// The change of a file that it is about.
     #[serde(default)]
     pub proposal: Option<Proposal>,
+    /// Whether it is about a permission.
+    #[serde(default)]
+    pub is_permission: bool,
+}
+
+/// A call in progress.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunningCall {
+    /// Its id.
+    pub id: ToolUseId,
+    /// Its tool.
+    pub name: String,
+    /// The first text of its input.
+    pub about: String,
+    /// The last lines of its output so far.
+    pub tail: String,
 }

@@ -98,8 +98,9 @@ impl Run {
                 Some(
                     RunEvent::Answering
                     | RunEvent::Piece(_)
-                    | RunEvent::Output(..)
-                    | RunEvent::Mode(_),
+                    | RunEvent::Mode(_)
+                    | RunEvent::Called(_)
+                    | RunEvent::Returned(_),
                 ) => {}
                 Some(RunEvent::Asked(question, answer)) => {
                     self.questions += 1;

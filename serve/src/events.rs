@@ -4,9 +4,10 @@
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ah_conversation::json;
-use ah_desk::{Growth, State};
+use ah_desk::{Growth, RunningCall, State};
 use axum::response::sse::Event;
 use futures_util::Stream;
 use futures_util::stream::unfold;
@@ -17,9 +18,12 @@ use tokio_util::sync::CancellationToken;
 use crate::draft::Told;
 use crate::feed::{Feed, Unseen};
 use crate::live::Live;
+use crate::shown::Shown;
 
 /// Messages that are read at once.
 const PAGE: usize = 32;
+/// Time between two looks at the output of calls in progress.
+const BEAT: Duration = Duration::from_millis(300);
 
 /// A client on its way through a session.
 pub(crate) struct Watcher {
@@ -30,6 +34,9 @@ pub(crate) struct Watcher {
     seen: Option<String>,
     /// Pieces of the answer in progress that the client has.
     told: Told,
+    /// Calls in progress, as the client knows them.
+    calls: Vec<RunningCall>,
+    shown: Shown,
     /// A state that comes after the messages that were there when it was.
     next_state: Option<State>,
     ready: VecDeque<Event>,
@@ -42,6 +49,7 @@ impl Watcher {
     pub(crate) fn new(
         feed: Arc<Feed>,
         live: Arc<Live>,
+        shown: Shown,
         seen: Option<String>,
         stop: CancellationToken,
         permit: OwnedSemaphorePermit,
@@ -56,6 +64,8 @@ impl Watcher {
             live,
             seen,
             told: Told::default(),
+            calls: Vec::new(),
+            shown,
             next_state: None,
             ready: VecDeque::new(),
             stop,
@@ -86,9 +96,11 @@ impl Watcher {
             if self.read().await? {
                 let state = self.next_state.take();
                 self.ready.extend(state.map(|state| told("state", &state)));
+                self.running();
             }
             if self.ready.is_empty() {
                 tokio::select! {
+                    () = tokio::time::sleep(BEAT), if !self.calls.is_empty() => {}
                     _ = self.state.changed() => self.state.mark_changed(),
                     _ = self.steps.changed() => {}
                     () = self.stop.cancelled() => return None,
@@ -130,6 +142,16 @@ impl Watcher {
             self.pieces();
         }
         Some(is_whole)
+    }
+
+    /// Looks whether there is something new about the calls in progress.
+    fn running(&mut self) {
+        let calls = self.live.calls();
+        let calls: Vec<_> = calls.iter().map(|call| self.shown.call(call)).collect();
+        if calls != self.calls {
+            self.ready.push_back(told("calls", &calls));
+            self.calls = calls;
+        }
     }
 
     /// Reads what is new of the answer in progress.

@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use ah_conversation::{Environment, LiveOutput, Question, neutralise};
 use ah_desk::{
-    Asked, Ended, Piece, Prompt, Refusal, RunEvent, Running, Scope, Sessions, Start, State, Which,
+    Asked, BegunCall, Ended, Piece, Prompt, Refusal, RunEvent, Running, Scope, Sessions, Start,
+    State, Which,
 };
 use serde_json::Value;
 use tokio::sync::{oneshot, watch};
@@ -30,6 +32,7 @@ pub(crate) struct Live {
     /// Changes when the transcript may have grown.
     steps: watch::Sender<u64>,
     draft: Mutex<Draft>,
+    calls: Mutex<Vec<BegunCall>>,
     answers: Mutex<HashMap<u64, Answer>>,
     stop: Mutex<Option<CancellationToken>>,
     /// Calls of the run by their ids, the newest last, with what they have written so far.
@@ -107,6 +110,11 @@ impl Live {
         lock(&self.draft).news(told)
     }
 
+    /// Returns the calls in progress.
+    pub(crate) fn calls(&self) -> Vec<BegunCall> {
+        lock(&self.calls).clone()
+    }
+
     /// Whether somebody watches.
     fn is_watched(&self) -> bool {
         self.state.receiver_count() > 0
@@ -150,7 +158,15 @@ impl Live {
                 lock(&self.draft).begin();
                 self.step();
             }
-            RunEvent::Output(call, output) => self.write(call, output),
+            RunEvent::Called(call) => {
+                self.write(call.id.to_string(), call.output.clone());
+                lock(&self.calls).push(call);
+                self.step();
+            }
+            RunEvent::Returned(call) => {
+                lock(&self.calls).retain(|running| running.id != call);
+                self.step();
+            }
             RunEvent::Mode(mode) => self.state.send_modify(|state| state.mode = Some(mode)),
             // Pieces were shown before.
             RunEvent::Piece(_)
@@ -210,6 +226,9 @@ impl Live {
         self.state.send_if_modified(|state| {
             let is_free = !state.running;
             state.running = true;
+            if is_free {
+                state.begun_ms = Some(now_ms());
+            }
             is_free
         })
     }
@@ -217,7 +236,10 @@ impl Live {
     /// Gives the session back that was taken for a run which has not begun: how the last one ended stays.
     fn give_back(&self) {
         lock(&self.stop).take();
-        self.state.send_modify(|state| state.running = false);
+        self.state.send_modify(|state| {
+            state.running = false;
+            state.begun_ms = None;
+        });
         // For those who wait for the end, and are no watchers.
         self.step();
     }
@@ -227,6 +249,7 @@ impl Live {
         lock(&self.stop).take();
         lock(&self.draft).begin();
         lock(&self.outputs).clear();
+        lock(&self.calls).clear();
         // First the step: whoever learns that the run has ended reads what came before.
         self.step();
         self.state.send_modify(|state| {
@@ -254,6 +277,10 @@ impl Lives {
 
     pub(crate) fn served(&self) -> &Served {
         &self.served
+    }
+
+    pub(crate) fn shown(&self) -> &Shown {
+        &self.shown
     }
 
     /// Returns the sessions as JSON objects with an `id` and the number of their `messages`, the last written first.
@@ -490,6 +517,14 @@ fn unfit(question: &Asked, answers: &BTreeMap<String, String>) -> Option<String>
         }
         None => None,
     }
+}
+
+/// Returns the time in milliseconds since 1970.
+fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| {
+        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+    })
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -215,7 +215,8 @@ async fn events(
     let feed = feed(&shared, &session).await?;
     let permit = stream_permit(&shared)?;
     let live = shared.lives.of(&session);
-    let watcher = Watcher::new(feed, live, last_seen(&headers), shared.stop.clone(), permit);
+    let (shown, stop) = (shared.lives.shown().clone(), shared.stop.clone());
+    let watcher = Watcher::new(feed, live, shown, last_seen(&headers), stop, permit);
     let stream = Sse::new(watcher.events()).keep_alive(KeepAlive::default());
     Ok(stream.into_response())
 }

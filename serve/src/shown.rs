@@ -5,7 +5,7 @@ use std::io;
 use ah_conversation::{
     Cost, Environment, Head, Hunk, Message, Origin, Proposal, Question, Role, json, neutralise,
 };
-use ah_desk::{Asked, FileDiff, FilesDiff, SessionSummary};
+use ah_desk::{Asked, BegunCall, FileDiff, FilesDiff, RunningCall, SessionSummary};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -13,6 +13,9 @@ use serde_json::{Value, json};
 const OUTPUT: usize = 4 * 1024 * 1024;
 /// Bytes behind that place which are looked at for secrets.
 const LONGEST_SECRET: usize = 64 * 1024;
+/// What is told of the output of a call in progress: the last bytes, and of these the last lines.
+const LAST: usize = 4 * 1024;
+const LAST_LINES: usize = 12;
 /// What a node of the tree shows of a message: characters, and calls.
 const NODE_TEXT: usize = 120;
 const NODE_TOOLS: usize = 16;
@@ -129,6 +132,7 @@ impl Shown {
                 about: self.redacted(&proposal.about),
                 hunks: self.hunks(proposal.hunks),
             }),
+            is_permission: question.is_permission,
         }
     }
 
@@ -151,6 +155,24 @@ impl Shown {
         FilesDiff {
             files: files.collect(),
             ..diff
+        }
+    }
+
+    /// Returns a call with the last lines of its output so far.
+    pub(crate) fn call(&self, call: &BegunCall) -> RunningCall {
+        let (bytes, before) = call.output.last(LAST);
+        let text = self.redacted(&String::from_utf8_lossy(&bytes));
+        // The first line may have been cut, and a secret with it.
+        let whole = match before {
+            0 => &*text,
+            _ => text.split_once('\n').map_or("", |(_, rest)| rest),
+        };
+        let lines: Vec<_> = whole.lines().collect();
+        RunningCall {
+            id: call.id.clone(),
+            name: self.plain(&call.name),
+            about: self.plain(&call.about),
+            tail: lines[lines.len().saturating_sub(LAST_LINES)..].join("\n"),
         }
     }
 

@@ -9,8 +9,8 @@ use ah_config::Error;
 use ah_conversation::{
     BlockStart, ContentBlock, Delta, ExitReason, Input, Question, StreamEvent, ToolUse,
 };
-use ah_desk::{BlockKind, Ended, Piece, Prompt, RunEvent, Start};
-use ah_protocol::stream_json::{Messages, Program, Requests, Served};
+use ah_desk::{BegunCall, BlockKind, Ended, Piece, Prompt, RunEvent, Start};
+use ah_protocol::stream_json::{Initialize, Messages, Program, Requests, Served};
 use ah_protocol::{Message, ResultMessage};
 use async_trait::async_trait;
 use serde_json::Value;
@@ -74,6 +74,7 @@ impl Run {
         let (plan, fork_at) = plan(start.which);
         let plan = SessionPlan {
             is_impatient: true,
+            takes_over: start.resumes,
             ..plan
         };
         let (mut program, requests, messages) = Program::new();
@@ -84,7 +85,12 @@ impl Run {
             },
             described: self.starts.described,
         }));
-        requests.prompt(prompt);
+        program.resumes = start.resumes;
+        match start.resumes {
+            // The session is opened by it.
+            true => drop(requests.initialize(Initialize::default())),
+            false => requests.prompt(prompt),
+        }
         let (seen, happened) = Seen::new();
         if !config.leaves_mode_open() {
             seen.tell(RunEvent::Mode(config.permission_mode.value));
@@ -250,12 +256,20 @@ impl Watcher for Seen {
                     self.tell(event);
                 }
             }
-            SessionUpdate::Call(call, output, _) => {
-                self.tell(RunEvent::Output(call.id.to_string(), output.clone()));
-            }
             SessionUpdate::Mode(mode) => self.tell(RunEvent::Mode(mode)),
             SessionUpdate::Block(ContentBlock::ToolUse(call)) => {
                 self.tell(RunEvent::Step(step(call)));
+            }
+            SessionUpdate::Call(call, output, _) => {
+                self.tell(RunEvent::Called(BegunCall {
+                    id: call.id.clone(),
+                    name: call.name.clone(),
+                    about: about(call),
+                    output: output.clone(),
+                }));
+            }
+            SessionUpdate::Result(result, _) => {
+                self.tell(RunEvent::Returned(result.tool_use_id.clone()));
             }
             // Its answers are no part of this one; its calls are steps of the run.
             SessionUpdate::Subagent(
@@ -300,10 +314,16 @@ fn piece(event: &StreamEvent) -> Option<RunEvent> {
 
 /// Returns a call on one line: its tool and the first text of its input.
 fn step(call: &ToolUse) -> String {
+    let line = format!("{} {}", call.name, about(call));
+    cut(line.trim(), SHOWN_STEP)
+}
+
+/// Returns the first line of the first text of a call's input.
+fn about(call: &ToolUse) -> String {
     let about = match &call.input {
         Input::Object(input) => input.values().find_map(Value::as_str),
         Input::Malformed(_) => None,
     };
-    let line = format!("{} {}", call.name, about.unwrap_or_default());
-    cut(line.lines().next().unwrap_or_default().trim(), SHOWN_STEP)
+    let line = about.unwrap_or_default().lines().next().unwrap_or_default();
+    cut(line.trim(), SHOWN_STEP)
 }

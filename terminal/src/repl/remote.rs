@@ -8,10 +8,11 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use ah_config::{Config, Error};
 use ah_conversation::{
-    ContentBlock, EventKind, ExitReason, Interface, LiveOutput, MailKind, Message, MessageId,
-    Model, Origin, ToolSpec, Verdict, neutralise,
+    Clock as _, ContentBlock, EventKind, ExitReason, Interface, LiveOutput, MailKind, Message,
+    MessageId, Model, Origin, Time, ToolSpec, ToolUseId, neutralise, title_of,
 };
-use ah_desk::{Asked, BlockKind, Ended, Growth, State};
+use ah_desk::{Asked, BlockKind, Ended, Growth, RunningCall, State};
+use ah_ids::SystemClock;
 use async_trait::async_trait;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
@@ -24,10 +25,10 @@ use super::history::History;
 use super::input::{self, Ending, Input, Queued};
 use super::notify::Notifier;
 use super::terminal::Terminal;
-use super::{Display, begin, intro, link, open_history, signals};
+use super::{Display, begin, intro, link, open_history, signals, title};
 use crate::exit;
 use crate::print::divert;
-use crate::print::question::{Form, Said, answer, choice_sheet, verdict_sheet};
+use crate::print::question::{Form, Said, answer, choice_sheet, counted, verdict_sheet};
 use crate::print::text::View;
 use crate::print::text::replay::Replay;
 
@@ -58,6 +59,8 @@ pub enum RemoteEvent {
     Answer(Growth),
     /// What the session is doing.
     State(State),
+    /// The calls in progress, with the last lines of their outputs.
+    Calls(Vec<RunningCall>),
     /// The process is gone, or says nothing any more; the reason.
     Lost(String),
 }
@@ -211,6 +214,8 @@ struct Run {
     queued: Vec<String>,
     /// What is shown of the answer in progress.
     answer: String,
+    /// Calls in progress.
+    calls: Vec<ToolUseId>,
 }
 
 impl<'a> RemoteWorker<'a> {
@@ -220,7 +225,7 @@ impl<'a> RemoteWorker<'a> {
             model: remote.model,
             title: { remote.past.iter() }
                 .find(|message| message.origin == Origin::Prompt)
-                .map(|message| message.said()),
+                .map(|message| title_of(&message.said(), title::MOST)),
             mode: config.permission_mode.value,
             may_bypass: false,
             context: 0,
@@ -341,6 +346,7 @@ impl<'a> RemoteWorker<'a> {
                 }
             }
             RemoteEvent::State(state) => self.state(state, frontend),
+            RemoteEvent::Calls(calls) => self.calls(calls),
             RemoteEvent::Lost(_) => {}
         }
     }
@@ -389,6 +395,22 @@ impl<'a> RemoteWorker<'a> {
         }
     }
 
+    /// Shows the calls in progress, each with the end of its output.
+    fn calls(&mut self, calls: Vec<RunningCall>) {
+        let ids = calls.iter().map(|call| call.id.clone()).collect();
+        for id in std::mem::replace(&mut self.run.calls, ids) {
+            if !self.run.calls.contains(&id) {
+                self.tell(Input::Ran(id));
+            }
+        }
+        for call in calls {
+            let output = LiveOutput::default();
+            output.write(call.tail.as_bytes());
+            let tool = RunningTool::new(call.id, &call.name, &call.about, &output);
+            self.tell(Input::Running(tool));
+        }
+    }
+
     fn state(&mut self, state: State, frontend: &ReplFrontend) {
         if self.is_watching_only && !state.questions.is_empty() && !self.run.is_told_to_wait {
             self.run.is_told_to_wait = true;
@@ -411,6 +433,9 @@ impl<'a> RemoteWorker<'a> {
             self.run.has_begun = true;
             if !std::mem::replace(&mut self.run.is_shown, true) {
                 self.tell(Input::Mail);
+                self.tell(Input::Began(state.begun_ms.map_or(0, |begun| {
+                    SystemClock::default().now().since(Time(begun))
+                })));
                 self.tell(requested());
             }
             return;
@@ -505,12 +530,10 @@ fn requested() -> Input {
 /// Asks one choice after the other; `None` if nobody answers.
 fn ask(question: &Asked, form: &mut impl Form) -> io::Result<Option<BTreeMap<String, String>>> {
     let mut answers = BTreeMap::new();
-    for choice in &question.picks {
-        let mut labels = choice.options.iter().map(|option| option.label.as_str());
-        let is_permission = labels.all(|label| Verdict::of(label).is_some());
-        let sheet = match is_permission {
+    for (at, choice) in question.picks.iter().enumerate() {
+        let sheet = match question.is_permission {
             true => verdict_sheet(&question.about, choice),
-            false => choice_sheet(choice),
+            false => counted(choice_sheet(choice), at, question.picks.len()),
         };
         let text = match answer(&sheet, form)? {
             None => return Ok(None),

@@ -16,6 +16,7 @@ pub fn read(event: &Event<'_>) -> Option<RemoteEvent> {
         "message" => RemoteEvent::Message(Box::new(json::from_str(data).ok()?)),
         "reset" => RemoteEvent::Reset,
         "state" => RemoteEvent::State(json::from_str(data).ok()?),
+        "calls" => RemoteEvent::Calls(json::from_str(data).ok()?),
         "piece" => RemoteEvent::Answer(json::from_str(data).ok()?),
         _ => return None,
     })
