@@ -92,8 +92,8 @@ Broken by hand.
    ‹accent:• ›nested two deeper
 ‹accent:10. ›Tenth
 
-‹accent:• ›[ ] open
-‹accent:• ›[x] done
+‹accent:☐ ›open
+‹accent:☑ ›done
 
 ‹dim:│ ›quoted
 ‹dim:│ ›

@@ -9,6 +9,9 @@ use super::table::Table;
 use crate::highlight::Highlighter;
 use crate::{Ink, Line, Style, wrap};
 
+/// Mark of an item of a list without numbers.
+const BULLET: &str = "• ";
+
 /// Returns the rows of a block. At most `coloured` bytes of its code are highlighted, and `coloured` is reduced by them. A
 /// block without output, such as a link reference definition, is shown as it is.
 pub fn rows(block: &str, width: usize, coloured: &mut usize) -> Vec<Line> {
@@ -106,7 +109,7 @@ impl Writer<'_> {
                 self.rows
                     .push(Line::of(&"─".repeat(room), Style::DIM).behind(&first));
             }
-            Event::TaskListMarker(is_done) => self.push(if is_done { "[x] " } else { "[ ] " }),
+            Event::TaskListMarker(is_done) => self.task(is_done),
         }
     }
 
@@ -253,7 +256,7 @@ impl Writer<'_> {
                 *number += 1;
                 mark
             }
-            _ => "• ".to_owned(),
+            _ => BULLET.to_owned(),
         };
         self.flush();
         let rest = Line::of(&" ".repeat(mark.chars().count()), Style::PLAIN);
@@ -261,6 +264,17 @@ impl Writer<'_> {
             Line::of(&mark, Style::of(Ink::Accent, Effects::new())),
             rest,
         );
+    }
+
+    /// Marks the item that has begun as a task, in the place of its bullet.
+    fn task(&mut self, is_done: bool) {
+        let mark = if is_done { "☑ " } else { "☐ " };
+        match self.containers.last_mut() {
+            Some(item) if item.first.text() == BULLET => {
+                item.first = Line::of(mark, Style::of(Ink::Accent, Effects::new()));
+            }
+            _ => self.push(mark),
+        }
     }
 
     fn end_item(&mut self) {
