@@ -1,7 +1,7 @@
 //! Undo and redo of file changes by tools, and their texts.
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ah_agent::checkpoint::{FileEdit, Files, Rewind};
 use ah_config::{Config, Error};
@@ -48,18 +48,36 @@ pub async fn find(files: &Files, direction: Direction) -> Result<Option<Rewind>,
     })
 }
 
-/// Makes the changes and warns about each file that could not be restored. Returns whether all were.
+/// Makes the changes and warns about each file that could not be restored. Returns the paths of these.
 ///
 /// # Errors
 ///
 /// If the current files cannot be stored; no file is changed then.
-pub async fn apply(files: &Files, rewind: &Rewind, config: &Config) -> Result<bool, Error> {
+pub async fn apply(files: &Files, rewind: &Rewind, config: &Config) -> Result<Vec<PathBuf>, Error> {
     let failed = files.go(rewind).await?;
     for (path, error) in &failed {
         let path = show(path, config);
         crate::warn(&format!("cannot restore `{path}`: {error}"));
     }
-    Ok(failed.is_empty())
+    Ok(failed.into_iter().map(|(path, _)| path).collect())
+}
+
+/// Returns what has been changed, if these files could not be restored.
+pub fn without(rewind: &Rewind, failed: &[PathBuf]) -> Rewind {
+    let mut done = rewind.clone();
+    done.changes.retain(|edit| !failed.contains(&edit.path));
+    done
+}
+
+/// Returns how many files of those that were to change have changed, and what reverses it.
+pub fn outcome(done: &Rewind, wanted: &Rewind, back: &str) -> String {
+    match (done.changes.len(), count(wanted)) {
+        (0, _) if !wanted.changes.is_empty() => "no file changed".to_owned(),
+        (some, all) if some < wanted.changes.len() => {
+            format!("{some} of {all} changed; {back} reverses this")
+        }
+        (_, all) => format!("{all} changed; {back} reverses this"),
+    }
 }
 
 /// Returns a path relative to the working directory, safe for the terminal.

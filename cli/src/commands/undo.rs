@@ -19,7 +19,7 @@ use ah_engine::place::take;
 use ah_engine::plan::SessionPlan;
 use ah_terminal::note;
 use ah_terminal::print::shown;
-use ah_terminal::undo::{Direction, apply, count, find, show, summary};
+use ah_terminal::undo::{Direction, apply, count, find, outcome, show, summary, without};
 
 /// Undoes or redoes file changes, or prints the changes with `--dry-run`.
 pub fn run(
@@ -92,18 +92,22 @@ async fn carry_out(
         }
     }
     let agreed = rewind.agreed();
-    let is_whole = wanted.dry_run || apply(files, &agreed, config).await?;
+    let failed = match wanted.dry_run {
+        true => Vec::new(),
+        false => apply(files, &agreed, config).await?,
+    };
+    let done = without(rewind, &failed);
     if wanted.json {
-        print_json(&to_json(rewind, wanted.dry_run))?;
+        print_json(&to_json(&done, wanted.dry_run))?;
     } else {
         let outcome = match wanted.dry_run {
-            true => "would change".to_owned(),
-            false => format!("changed; `ah {back}` reverses this"),
+            true => format!("{} would change", count(rewind)),
+            false => outcome(&done, rewind, &format!("`ah {back}`")),
         };
-        let (summary, count) = (summary(rewind, config), count(rewind));
-        print(&format!("{summary}{count} {outcome}\n"))?;
+        let summary = summary(&done, config);
+        print(&format!("{summary}{outcome}\n"))?;
     }
-    Ok(u8::from(!is_whole))
+    Ok(u8::from(!failed.is_empty()))
 }
 
 /// Prints the file changes since the session began.

@@ -72,14 +72,17 @@ pub async fn go(
     if stop.run_until_cancelled(agreed).await != Some(true) {
         return Ok(None);
     }
-    undo::apply(files, &rewind.agreed(), config).await?;
+    let failed = undo::apply(files, &rewind.agreed(), config).await?;
+    let done = undo::without(&rewind, &failed);
     let (verb, other) = match direction {
         Direction::Undo => ("undid", "/redo"),
         Direction::Redo => ("redid", "/undo"),
     };
-    let changed = count(&rewind);
-    crate::note(&format!("{changed} changed; {other} reverses this"));
-    let summary = summary(&rewind, config);
+    crate::note(&undo::outcome(&done, &rewind, other));
+    if done.changes.is_empty() {
+        return Ok(None);
+    }
+    let summary = summary(&done, config);
     Ok(Some(format!(
         "{NOTE} The user {verb} file changes:\n{summary}\n"
     )))
