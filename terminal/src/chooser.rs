@@ -7,7 +7,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 use ah_conversation::{Environment, neutralise};
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, read};
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
-use rustix::process::{Signal, getpid, kill_process};
+use rustix::process::{Signal, kill_current_process_group};
 use rustix::termios::{LocalModes, OptionalActions, QueueSelector, tcflush, tcgetattr, tcsetattr};
 
 use crate::glyphs;
@@ -125,7 +125,7 @@ fn ask<S, T>(
             painter.clear()?;
             drop(raw);
             // As in a terminal that nobody has changed.
-            kill_process(getpid(), Signal::INT)?;
+            kill_current_process_group(Signal::INT)?;
             return Ok(None);
         }
         match press(state, key) {

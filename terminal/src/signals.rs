@@ -2,16 +2,38 @@
 //! first signal decides the exit code.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::ExitStatus;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::exit::{self, Interrupt};
 use ah_conversation::{ExitReason, Interface};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// Whether another program has the terminal, and each Ctrl-C with it.
-static IS_LENT: AtomicBool = AtomicBool::new(false);
+/// Number of the signal of a Ctrl-C.
+const SIGINT: i32 = rustix::process::Signal::INT.as_raw();
+/// Whom each Ctrl-C is for.
+static LENT: Mutex<Lent> = Mutex::new(Lent {
+    is_lent: false,
+    has_seen: false,
+    is_due: false,
+});
+
+/// Another program at the terminal, which gets each Ctrl-C beside this one.
+#[derive(Debug)]
+struct Lent {
+    /// Whether there is one.
+    is_lent: bool,
+    /// Whether a Ctrl-C has come meanwhile.
+    has_seen: bool,
+    /// Whether the Ctrl-C that has ended it is still to come.
+    is_due: bool,
+}
+
+fn lent() -> MutexGuard<'static, Lent> {
+    LENT.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Signals received so far.
 #[derive(Debug, Clone, Default)]
@@ -81,16 +103,61 @@ impl Signals {
 
 /// Waits for a Ctrl-C that is for this program.
 async fn interrupted(signal: &mut Signal) {
-    while signal.recv().await.is_some() && IS_LENT.load(Ordering::Relaxed) {}
+    while signal.recv().await.is_some() && is_of_other() {}
 }
 
-/// Says whether another program has the terminal: it gets each Ctrl-C, which is not for this one then.
-pub(crate) fn lend(is_lent: bool) {
-    IS_LENT.store(is_lent, Ordering::Relaxed);
+/// Whether a Ctrl-C that has come is for the program that has, or had, the terminal.
+fn is_of_other() -> bool {
+    let mut lent = lent();
+    lent.has_seen |= lent.is_lent;
+    lent.is_lent || std::mem::take(&mut lent.is_due)
+}
+
+/// Notes that another program has the terminal: it gets each Ctrl-C, which is not for this one then.
+pub(crate) fn lend() {
+    *lent() = Lent {
+        is_lent: true,
+        has_seen: false,
+        is_due: false,
+    };
+}
+
+/// Notes that the terminal is back. If a Ctrl-C has ended the other program, this one gets it too, perhaps only now.
+pub(crate) fn take_back(was_interrupted: bool) {
+    let mut lent = lent();
+    lent.is_lent = false;
+    lent.is_due = was_interrupted && !lent.has_seen;
+}
+
+/// Returns whether a program was ended by a Ctrl-C.
+pub(crate) fn was_interrupted(status: ExitStatus) -> bool {
+    status.signal() == Some(SIGINT) || status.code() == Some(128 + SIGINT)
 }
 
 /// Ends child processes and exits at once.
 pub fn leave(code: u8) {
     ah_process::finish_all();
     std::process::exit(code.into());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ctrl_c_is_for_the_program_that_has_the_terminal() {
+        assert!(!is_of_other());
+        lend();
+        assert!(is_of_other());
+        take_back(true);
+        assert!(!is_of_other());
+        // It has ended before this one was told.
+        lend();
+        take_back(true);
+        assert!(is_of_other());
+        assert!(!is_of_other());
+        lend();
+        take_back(false);
+        assert!(!is_of_other());
+    }
 }

@@ -167,6 +167,7 @@ impl Driver {
         if title != self.title {
             if self.title.is_empty() {
                 self.painter.ring(title::SAVE)?;
+                terminal::owe(self.settings.abilities.restored());
             }
             self.painter.ring(&title)?;
             self.title = title;
@@ -183,20 +184,23 @@ impl Driver {
         Ok(())
     }
 
-    /// Erases what is drawn, so that another program can use the terminal. A failure shows at the next frame.
+    /// Erases what is drawn, so that another program can use the terminal, which gets its title back with it. A failure
+    /// shows at the next frame.
     fn erase(&mut self) {
         let _ = self.painter.clear();
         terminal::set_page(false);
-        if !std::mem::take(&mut self.title).is_empty() {
-            let _ = self.painter.ring(&self.settings.abilities.restored());
-        }
+        self.title.clear();
     }
 
     /// Lets a subcommand of the program use the terminal, and gives the session the task that follows.
     fn lend(&mut self, lent: Lent) {
         let finished = std::mem::take(&mut self.finished);
         let _ = self.painter.draw(&finished, &painter::Live::default());
-        let run = || own::run_here(lent.arguments, &lent.environment);
+        self.title.clear();
+        let run = || match own::run_here(lent.arguments, &lent.environment) {
+            Ok(was_interrupted) => (Ok(()), was_interrupted),
+            Err(error) => (Err(error), false),
+        };
         let ran = self.terminal.lend(run);
         match ran {
             Ok(Ok(())) => {}
@@ -244,6 +248,7 @@ impl Driver {
     fn continue_drawing(&mut self) {
         if !std::mem::take(&mut self.is_suspended) {
             self.painter.forget();
+            self.title.clear();
             self.terminal.release();
         }
         if let Err(error) = self.terminal.retake() {

@@ -3,12 +3,18 @@
 use std::io::{Read as _, Write as _};
 use std::process::Command;
 
-/// Opens `text` in `editor`, a shell command line, and returns the edited text.
+use crate::signals;
+
+/// Opens `text` in `editor`, a shell command line, and returns the edited text, and whether a Ctrl-C has ended the editor.
 ///
-/// # Errors
-///
-/// If the editor cannot be run or fails; the text says why.
-pub fn edit(editor: &str, text: &str) -> Result<String, String> {
+/// The result is an error if the editor cannot be run or fails; the text says why.
+pub fn edit(editor: &str, text: &str) -> (Result<String, String>, bool) {
+    let mut was_interrupted = false;
+    let edited = edited(editor, text, &mut was_interrupted);
+    (edited, was_interrupted)
+}
+
+fn edited(editor: &str, text: &str, was_interrupted: &mut bool) -> Result<String, String> {
     let failure = |error: std::io::Error| format!("{editor}: {error}");
     let mut file = tempfile::Builder::new()
         .prefix("ah-prompt-")
@@ -21,6 +27,7 @@ pub fn edit(editor: &str, text: &str) -> Result<String, String> {
         .arg(file.path())
         .status()
         .map_err(failure)?;
+    *was_interrupted = signals::was_interrupted(status);
     if !status.success() {
         return Err(format!("{editor} failed ({status}); the text is unchanged"));
     }

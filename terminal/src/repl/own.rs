@@ -6,6 +6,8 @@ use std::process::{Command, Stdio};
 
 use ah_conversation::Environment;
 
+use crate::signals::was_interrupted;
+
 /// Returns the program itself with these arguments. It knows the keys that this process has: they are not in the environment
 /// of the process any more.
 fn program<S: AsRef<OsStr>>(arguments: &[S], environment: &Environment) -> Command {
@@ -33,15 +35,16 @@ pub fn run(arguments: &[String], environment: &Environment) -> Result<String, St
     Ok(text)
 }
 
-/// Runs the program itself with these arguments at the terminal of this process, and waits for its end.
+/// Runs the program itself with these arguments at the terminal of this process, and waits for its end. Returns whether a
+/// Ctrl-C has ended it.
 ///
 /// # Errors
 ///
 /// If it cannot be started; the text says why.
-pub fn run_here(arguments: &[&str], environment: &Environment) -> Result<(), String> {
+pub fn run_here(arguments: &[&str], environment: &Environment) -> Result<bool, String> {
     let ended = program(arguments, environment).status();
     ended
-        .map(drop)
+        .map(was_interrupted)
         .map_err(|error| format!("cannot run `ah {}`: {error}", arguments.join(" ")))
 }
 

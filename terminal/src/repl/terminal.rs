@@ -53,17 +53,18 @@ impl Terminal {
         Ok(Self { gate })
     }
 
-    /// Restores the terminal while `borrow` runs; no key is read meanwhile, and a Ctrl-C is for what runs there.
+    /// Restores the terminal while `borrow` runs; no key is read meanwhile, and a Ctrl-C is for what runs there. It returns
+    /// whether one has ended that.
     ///
     /// # Errors
     ///
     /// If the terminal cannot be set up again.
-    pub fn lend<T>(&self, borrow: impl FnOnce() -> T) -> io::Result<T> {
+    pub fn lend<T>(&self, borrow: impl FnOnce() -> (T, bool)) -> io::Result<T> {
         self.release();
-        signals::lend(true);
-        let result = borrow();
+        signals::lend();
+        let (result, was_interrupted) = borrow();
         let retaken = self.retake();
-        signals::lend(false);
+        signals::take_back(was_interrupted);
         retaken.map(|()| result)
     }
 
@@ -118,6 +119,18 @@ fn enter() -> io::Result<()> {
 /// Whether the alternate screen is shown: a signal ends the program from another thread than the one that draws.
 static IS_ON_PAGE: AtomicBool = AtomicBool::new(false);
 
+/// What else gives the terminal back as it was: its title, and the mark of progress.
+static OWED: Mutex<String> = Mutex::new(String::new());
+
+/// Notes what else gives the terminal back as it was.
+pub fn owe(sequences: String) {
+    *owed() = sequences;
+}
+
+fn owed() -> MutexGuard<'static, String> {
+    OWED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Notes whether the alternate screen is shown.
 pub fn set_page(is_shown: bool) {
     IS_ON_PAGE.store(is_shown, Ordering::Relaxed);
@@ -130,6 +143,7 @@ pub fn leave() {
         let _ = out.write_all(LEAVE_PAGE.as_bytes());
     }
     let _ = out.write_all(LEAVE.as_bytes());
+    let _ = out.write_all(std::mem::take(&mut *owed()).as_bytes());
     let _ = out.flush();
     let _ = disable_raw_mode();
 }

@@ -221,6 +221,41 @@ fn another_key_is_given_in_place() {
     assert!(keys("sk-second") >= 1, "{requests:?}");
 }
 
+/// A Ctrl-C while a key is tried ends the try, and not the conversation.
+#[test]
+fn a_key_that_is_being_tried_is_given_up_by_ctrl_c() {
+    let world = World::new();
+    let silent = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let address = format!("http://{}", silent.local_addr().unwrap());
+    let ah = world
+        .ah(["-m", "sonnet"])
+        .env("ANTHROPIC_BASE_URL", address)
+        .env("ANTHROPIC_API_KEY", "sk-first");
+    let mut seat = Seat::take(ah);
+    seat.says("/login");
+    seat.sees("Choose a model provider");
+    seat.types("\r");
+    seat.sees("API key (hidden):");
+    seat.says("sk-second");
+    silent.set_nonblocking(true).unwrap();
+    let mut asked = Vec::new();
+    ah_testkit::wait::until("the request for the list of models", || {
+        asked.extend(silent.accept());
+        !asked.is_empty()
+    });
+    seat.types("\x03");
+    is_back(&seat, "/login");
+    // In the menu as well.
+    seat.says("/login");
+    seat.sees("Watch the demo");
+    seat.types("\x03");
+    seat.sees_no_more("Watch the demo");
+    is_back(&seat, "/login");
+    seat.types("\x04");
+    assert_eq!(seat.leaves(), 0);
+    assert_eq!(kept(&world), None);
+}
+
 /// Waits until the conversation is drawn below this text of a subcommand.
 fn is_back(seat: &Seat, text: &str) {
     seat.wait_until("the conversation is back", |_, screen| {
