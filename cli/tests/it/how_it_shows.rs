@@ -325,10 +325,6 @@ fn a_choice_of_the_models() {
     [Colour] Which colour?
     → blue
 
-    ✓ ask_user_question (0.0s)
-      The user has answered:
-      - Which colour? blue
-
     Blue it is.
 
     ────────────────────────────────────────────────────────────────────────────────

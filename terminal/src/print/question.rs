@@ -16,7 +16,7 @@ use ah_conversation::{
     PermissionUpdate, Verdict,
 };
 
-pub use self::choice::sheet as choice_sheet;
+pub use self::choice::{counted, sheet as choice_sheet};
 
 use self::form::refused;
 pub use self::form::{Form, Lines, answer};

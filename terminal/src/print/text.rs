@@ -1,12 +1,13 @@
 //! A run for people: answers on standard output, everything else on standard error.
 
+use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use ah_agent::{Ready, SessionUpdate, Watcher, without_agent_id};
 use ah_conversation::{
-    Cost, DisplayKey, EventKind, ExitReason, Interface, Progress, StreamEvent, ToolUse, Usage,
-    neutralise,
+    Cost, DisplayKey, EventKind, ExitReason, Interaction, Interface, PermissionAnswer,
+    PermissionRequest, Progress, StreamEvent, ToolUse, ToolUseId, Usage, neutralise,
 };
 use ah_render::Line;
 use serde_json::Value;
@@ -54,6 +55,8 @@ struct State {
     retries: (usize, String),
     /// Whether the last block is a call.
     is_after_call: bool,
+    /// Calls whose questions were answered here: their results say nothing new.
+    answered: HashSet<ToolUseId>,
     /// Number of the last stored answer.
     answer_number: Option<u32>,
     /// Whether something was printed that the next block has to be separated from.
@@ -86,6 +89,18 @@ impl Text {
     pub fn set_apart(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         self.part(&mut state);
+    }
+
+    /// Notes that a call was the question that was just answered, which is seen with its answer.
+    pub fn note_answered(&self, question: &PermissionRequest, answer: &PermissionAnswer) {
+        let shows_all = matches!(
+            question.inquiry.interaction,
+            Some(Interaction::Choices(_) | Interaction::Plan(_))
+        );
+        if shows_all && matches!(answer, PermissionAnswer::Allow { .. }) {
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            state.answered.insert(question.call.id.clone());
+        }
     }
 
     /// Ends the answer that was shown piece by piece.

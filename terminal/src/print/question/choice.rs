@@ -15,8 +15,9 @@ pub fn ask(
     form: &mut impl Form,
 ) -> io::Result<PermissionAnswer> {
     let mut answers = Map::new();
-    for choice in choices {
-        let answer = match answer(&sheet(choice), form)? {
+    for (at, choice) in choices.iter().enumerate() {
+        let sheet = counted(sheet(choice), at, choices.len());
+        let answer = match answer(&sheet, form)? {
             None => return Ok(refused("nobody answered")),
             Some(Said::Words(words)) => words,
             Some(Said::Chosen(chosen, _)) => {
@@ -35,6 +36,17 @@ pub fn ask(
         input: Some(Input::Object(arguments)),
         updates: Vec::new(),
     })
+}
+
+/// Returns one of several questions, by its index, with its number.
+pub fn counted(sheet: Sheet, at: usize, count: usize) -> Sheet {
+    match count {
+        0 | 1 => sheet,
+        count => Sheet {
+            head: format!("{} ({} of {count})", sheet.head, at + 1),
+            ..sheet
+        },
+    }
 }
 
 /// Returns the question about a choice.

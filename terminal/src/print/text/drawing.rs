@@ -47,7 +47,7 @@ impl Text {
     pub(super) fn way_to_output(&self, number: u32) -> String {
         match self.view.is_conversation {
             true => format!("/show {number}"),
-            false => format!("ah show {number} --output"),
+            false => format!("ah -c show {number} --output"),
         }
     }
 
@@ -59,6 +59,9 @@ impl Text {
         key: &str,
         more: Option<&str>,
     ) {
+        if state.answered.remove(&result.tool_use_id) && !result.is_error {
+            return;
+        }
         let (key, kind) = self.key(&result.tool_name, key);
         if !result.is_error && state.looked.add(&result.tool_name, key, result.duration_ms) {
             return;

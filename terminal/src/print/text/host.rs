@@ -23,10 +23,12 @@ impl Host for Text {
             let mut form = Lines::of_process(size);
             question::ask(&asked, key.as_deref(), &keeping, &mut form)
         });
-        match answer.await {
+        let answer = match answer.await {
             Ok(Ok(answer)) => answer,
             Ok(Err(_)) | Err(_) => PermissionAnswer::nobody(question),
-        }
+        };
+        self.note_answered(question, &answer);
+        answer
     }
 
     async fn elicitation(&self, question: &Elicitation) -> ElicitationAnswer {
