@@ -121,7 +121,7 @@ fn the_readme_leads_to_every_page() {
 }
 
 /// Splits a command line into words as a shell does; a comment ends it.
-fn words(line: &str) -> Vec<String> {
+pub fn words(line: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut is_quoted = false;
     for c in line.chars() {

@@ -44,6 +44,7 @@ mod locks;
 mod marketplaces;
 mod mcp;
 mod models;
+mod named_commands;
 mod next_command;
 mod options;
 mod ordinary_jobs;
