@@ -124,6 +124,7 @@ pub fn parse(arguments: Vec<OsString>, names: &KnownNames<'_>) -> Result<Invocat
     };
     let mut without_meaning = foreign_options(&matches);
     let mut options = Options::from_arg_matches(&matches).map_err(|error| explain(&error, None))?;
+    options.given = sorted.options;
     check(&options)?;
     // A subcommand uses an existing session, whatever `-p` would do.
     let session = match sorted.subcommand {

@@ -60,7 +60,9 @@ fn run(mut invocation: Invocation) -> Result<u8, Error> {
         return Ok(0);
     }
     invocation.warning.iter().for_each(|warning| warn(warning));
-    let environment = environment::read(invocation.options.settings.cd.as_deref())?;
+    let is_there = invocation.options.output.handed_over;
+    let folder = invocation.options.settings.cd.as_deref();
+    let environment = environment::read(folder.filter(|_| !is_there))?;
     if let Some(agents) = &mut invocation.options.prompt.agents {
         read_agents(agents, environment.cwd())?;
     }
@@ -75,7 +77,12 @@ fn run(mut invocation: Invocation) -> Result<u8, Error> {
         let overlay = Overlay::of_process().unwrap_or_default();
         let overrides = options.overrides()?;
         let outside = Config::survey(overrides, invocation.interface, environment, &overlay)?;
-        let used = commands::worktree::enter(name, &outside)?;
+        let name = match is_there {
+            // It has got its name meanwhile.
+            true => outside.environment.cwd().file_name().unwrap_or_default(),
+            false => name.as_ref(),
+        };
+        let used = commands::worktree::enter(&name.to_string_lossy(), &outside)?;
         let environment = environment::read(Some(&used.path()))?;
         let done = run_in(invocation, environment);
         commands::worktree::leave(used);

@@ -20,6 +20,7 @@ mod ending;
 mod external_editor;
 mod facts;
 mod frontend;
+mod hand_over;
 mod history;
 mod input;
 mod intro;
@@ -78,6 +79,7 @@ use app::App;
 use driver::{Driver, DriverSettings};
 use effect::Task;
 pub use frontend::Link;
+pub use hand_over::{End, HandOver};
 use history::History;
 use input::Input;
 pub use notify::NotificationKind;
@@ -102,7 +104,7 @@ pub enum Display {
     Plain(PlainStyle),
 }
 
-/// Runs the conversation and returns the exit code.
+/// Runs the conversation, to the end or until it is left to a process in the background.
 ///
 /// # Errors
 ///
@@ -112,7 +114,7 @@ pub async fn perform(
     plan: &SessionPlan,
     fork_at: Option<u32>,
     config: &Config,
-) -> Result<u8, Error> {
+) -> Result<End, Error> {
     let signals = signals(display == Display::Drawn)?;
     let (inputs, happened) = channel();
     let factory = factory(display, config, inputs.clone())?;
@@ -143,6 +145,7 @@ pub async fn perform(
     let mut app = App::new(keys, history, Terminal::size(), colours);
     app.suggestions.named = named(config);
     app.notifier = Notifier::new(config);
+    app.is_bound = plan.ephemeral || matches!(plan.choice, SessionChoice::File(_));
     if display == Display::Plain(PlainStyle::Loop) {
         banner(&opened)?;
     }
@@ -168,15 +171,19 @@ pub async fn perform(
     let Worked {
         is_interrupted,
         session,
+        left,
     } = worked?;
+    if let Some(left) = left {
+        return Ok(End::Left(left));
+    }
     if let (Display::Drawn, Some(session)) = (display, session) {
         crate::note(&way_back(&session, config));
     }
-    Ok(match (signals.interrupt(), is_interrupted) {
+    Ok(End::Exit(match (signals.interrupt(), is_interrupted) {
         (None, false) => 0,
         (None, true) => exit::code(config.interface, &ExitReason::Interrupted, None),
         (interrupt, _) => exit::code(config.interface, &ExitReason::Interrupted, interrupt),
-    })
+    }))
 }
 
 /// Listens to signals. One that ends the program leaves the terminal first, if that is drawn on.

@@ -1,5 +1,6 @@
 //! The options as typed, in the groups of the help text.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -47,6 +48,9 @@ pub struct Options {
     /// Version.
     #[command(flatten)]
     pub version: VersionOptions,
+    /// As they were given, without subcommand and prompt.
+    #[arg(skip)]
+    pub given: Vec<OsString>,
 }
 
 /// Choice of the session, for runs and for commands that show one.
@@ -362,6 +366,9 @@ pub struct OutputOptions {
     /// Be the process of a run in the background
     #[arg(long, hide = true)]
     pub detached_process: bool,
+    /// Continue what a conversation has left, in the folder of this process
+    #[arg(long, hide = true, requires = "detached_process")]
+    pub handed_over: bool,
     /// Format of standard output
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub output_format: Option<OutputFormat>,

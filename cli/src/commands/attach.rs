@@ -58,7 +58,9 @@ fn opened_here(id: String, options: &Options, config: &Config) -> Result<u8, Err
             Some(reason) => Err(Error::failure(format!("its last run failed: {reason}"))
                 .hint(format!("`ah -r {id} PROMPT` continues it"))),
             None => {
-                ah_terminal::note("This session is not running; `ah show` prints its messages");
+                ah_terminal::note(&format!(
+                    "This session is not running; `ah -r {id} scan` lists its messages"
+                ));
                 Ok(0)
             }
         };

@@ -9,11 +9,12 @@ use std::process::{Command, Stdio};
 
 use ah_config::trust::Reason;
 use ah_config::{Config, Error};
-use ah_conversation::MailKind;
+use ah_conversation::{Environment, MailKind, json};
 use ah_desk::{At, Refusal, RefusalKind, Start, Which};
 use ah_engine::place::{sessions, stored};
 use ah_engine::plan::SessionChoice;
 use ah_serve::{FirstRun, Life};
+use ah_terminal::repl::HandOver;
 use tokio::sync::oneshot;
 
 use super::output::print;
@@ -26,6 +27,8 @@ use crate::args::session::plan;
 
 /// Argument by which the process of the run knows what it is.
 pub const OWN_PROCESS: &str = "--detached-process";
+/// The same for one that continues what a conversation has left.
+const HANDED_OVER: &str = "--handed-over";
 
 /// What the process says behind the id of a session that another process has open, for which the prompt is queued.
 const QUEUED: &str = " queued";
@@ -37,7 +40,8 @@ const QUEUED: &str = " queued";
 /// If the process cannot be started. It reports itself why the run did not begin.
 pub fn start(prompt: &str, config: &Config) -> Result<u8, Error> {
     let arguments: Vec<_> = std::env::args_os().skip(1).collect();
-    let session = begin(prompt, &arguments, config)?;
+    let trust = config.trust.reason();
+    let session = begin(prompt, &arguments, trust, &config.environment)?;
     let Some(session) = session else {
         return Ok(ah_terminal::exit::FAILURE);
     };
@@ -56,22 +60,47 @@ pub fn start(prompt: &str, config: &Config) -> Result<u8, Error> {
     Ok(0)
 }
 
+/// Starts the process that continues what a conversation has left; returns the exit code.
+///
+/// # Errors
+///
+/// If the process cannot be started. It reports itself why the run did not begin.
+pub fn hand_over(left: &HandOver, options: &Options, config: &Config) -> Result<u8, Error> {
+    let arguments = [&[HANDED_OVER.into()], &*options.given].concat();
+    let trust = config.trust.reason();
+    let session = begin(&json::line(left), &arguments, trust, &config.environment)?;
+    let Some(session) = session else {
+        let back = left.session.iter().map(|id| format!("Resume: ah -r {id}"));
+        back.for_each(|back| ah_terminal::note(&back));
+        return Ok(ah_terminal::exit::FAILURE);
+    };
+    ah_terminal::note(&format!(
+        "Running in the background. View: ah attach {session}"
+    ));
+    Ok(0)
+}
+
 /// Starts the process; returns the id of its session, or `None` if the run did not begin.
-fn begin(prompt: &str, arguments: &[OsString], config: &Config) -> Result<Option<String>, Error> {
+fn begin(
+    prompt: &str,
+    arguments: &[OsString],
+    trust: Option<Reason>,
+    environment: &Environment,
+) -> Result<Option<String>, Error> {
     let failed =
         |error: std::io::Error| Error::failure(format!("cannot start the process: {error}"));
     let program = std::env::current_exe().map_err(failed)?;
     let mut command = Command::new(program);
     command.arg(OWN_PROCESS);
     let is_given = arguments.iter().any(|argument| argument == "--trust");
-    if config.trust.reason() == Some(Reason::Option) && !is_given {
+    if trust == Some(Reason::Option) && !is_given {
         // An answer for this once.
         command.arg("--trust");
     }
     command.args(arguments);
     // Of this process, they are not in the environment any more.
-    let secrets = config.environment.all();
-    command.envs(secrets.filter(|(name, _)| config.environment.is_secret(name)));
+    let secrets = environment.all();
+    command.envs(secrets.filter(|(name, _)| environment.is_secret(name)));
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut process = command.spawn().map_err(failed)?;
     if let Some(mut stdin) = process.stdin.take() {
@@ -97,11 +126,15 @@ pub fn run(prompt: &TypedPrompt, options: &Options, config: &Config) -> Result<u
     std::io::stdin()
         .read_to_string(&mut text)
         .map_err(|error| Error::failure(format!("cannot read the prompt: {error}")))?;
-    let start = start_of(prompt, options, config)?;
+    let mut options = options.clone();
+    let start = match options.output.handed_over {
+        true => handed_over(&mut text, &mut options)?,
+        false => start_of(prompt, &options, config)?,
+    };
     let waiting = (start.which.clone(), text.clone());
     let runtime = runtime()?;
     let code = runtime.block_on(async {
-        let server = Server::begin(config, options, config.interface, &Place::default()).await?;
+        let server = Server::begin(config, &options, config.interface, &Place::default()).await?;
         let (begun, told) = oneshot::channel();
         let first = FirstRun {
             start,
@@ -157,6 +190,29 @@ async fn tell(
     };
     let_go().map_err(|error| Error::failure(format!("cannot let go of the terminal: {error}")))?;
     Ok(0)
+}
+
+/// Takes over what a conversation has left, which is in the place of the prompt, and what was chosen in it.
+fn handed_over(text: &mut String, options: &mut Options) -> Result<Start, Error> {
+    let left: HandOver = json::from_str(text)
+        .map_err(|error| Error::failure(format!("cannot read what was left: {error}")))?;
+    let safety = &mut options.safety;
+    // The mode may have been changed since.
+    safety.allow_dangerously_skip_permissions |= safety.dangerously_skip_permissions;
+    safety.dangerously_skip_permissions = false;
+    safety.permission_mode = Some(left.mode);
+    options.safety.add_dir.extend(left.folders);
+    options.tools.allowed_tools.extend(left.rules);
+    options.model.effort = left.effort.or(options.model.effort);
+    let resumes = left.prompt.is_none();
+    *text = left.prompt.unwrap_or_default();
+    Ok(Start {
+        which: left
+            .session
+            .map_or(Which::New, |id| Which::Resume(id, None)),
+        resumes,
+        ..Start::default()
+    })
 }
 
 /// Returns the session that the options choose.

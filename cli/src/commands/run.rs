@@ -3,6 +3,7 @@
 mod keyless;
 mod serve;
 
+use super::detach;
 use super::runtime::runtime;
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::Arc;
@@ -21,7 +22,7 @@ use ah_protocol::stream_json::{Source, error_text, is_local};
 use ah_terminal::print::events::Events;
 use ah_terminal::print::text::{Text, View};
 use ah_terminal::print::{Look, Outlet, Screen, asks, patient};
-use ah_terminal::repl::{self, Display, PlainStyle};
+use ah_terminal::repl::{self, Display, End, PlainStyle};
 use ah_terminal::signals::{Signals, leave};
 use ah_terminal::{exit, report, tell_notices, warn};
 
@@ -50,7 +51,12 @@ pub fn run(prompt: &TypedPrompt, options: &Options, config: &Config) -> Result<u
             let main = assemble::as_main(config)?;
             let config = main.as_ref().map_or(config, |main| &main.config);
             let plan = plan(options, config.interface)?;
-            runtime.block_on(repl::perform(form, &plan, prompt.fork_at, config))
+            let ended = runtime.block_on(repl::perform(form, &plan, prompt.fork_at, config));
+            match ended {
+                Ok(End::Exit(code)) => Ok(code),
+                Ok(End::Left(left)) => detach::hand_over(&left, options, config),
+                Err(error) => Err(error),
+            }
         }
     };
     // Processes started by tools may still be ending.

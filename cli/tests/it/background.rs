@@ -41,7 +41,7 @@ fn servers(world: &World) -> Vec<Value> {
 }
 
 /// Ends the processes of the runs, and waits until they have.
-fn end(world: &World) {
+pub fn end(world: &World) {
     for server in servers(world) {
         let pid = i32::try_from(server["pid"].as_i64().unwrap()).unwrap();
         let _ = kill_process(Pid::from_raw(pid).unwrap(), Signal::TERM);

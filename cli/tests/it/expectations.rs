@@ -56,6 +56,7 @@ const CONVERSATION: &[Row] = &[
         "the terminal's own scrollback, written once, without flicker",
         &[
             "repl::the_scrollback_is_written_once",
+            "repl::scrollback::nothing_is_lost_or_repeated_at_any_size",
             "how_it_shows::another_size_in_the_middle_of_an_answer",
         ],
         "",
@@ -156,8 +157,35 @@ const CONVERSATION: &[Row] = &[
     Row(
         Should,
         "the present conversation goes to the background by a key",
+        &[
+            "repl::to_background::a_run_goes_to_the_background_by_a_key_and_is_watched_there",
+            "repl::to_background::a_question_is_asked_there_and_the_mode_goes_along",
+        ],
+        "",
+    ),
+    Row(
+        Should,
+        "a session that nobody has named has a title",
+        &["repl::rules::the_title_says_what_it_is_about_and_whether_it_works"],
+        "the first sentence that says something; no model is asked for one",
+    ),
+    Row(
+        Should,
+        "code of an answer can be copied from the screen",
         &[],
-        "`ah -d` begins one there; what a command has running cannot be handed to another process",
+        "a line that is longer than the terminal is cut at its edge; `/copy` and the viewer copy it whole",
+    ),
+    Row(
+        Should,
+        "a question about an edit has line numbers",
+        &[],
+        "the difference is that of the two texts; the numbers come with the edit",
+    ),
+    Row(
+        Should,
+        "a smaller window leaves no copies of a question",
+        &[],
+        "what a terminal moves into its scrollback when it becomes smaller stays there; nothing is ever erased from it",
     ),
     Row(
         Should,
@@ -175,7 +203,7 @@ const CONVERSATION: &[Row] = &[
         Should,
         "several questions at once with a counter and a way back",
         &[],
-        "one after the other",
+        "one after the other, each with its number; an answer that is given stays",
     ),
     Row(
         Must,
@@ -358,6 +386,12 @@ const CONTROL: &[Row] = &[
         "modes, changed by Shift+Tab",
         &["expectations::shift_tab_changes_the_mode"],
         "",
+    ),
+    Row(
+        Should,
+        "a plan is kept as a file",
+        &[],
+        "it is kept in the transcript, and `/export` writes it",
     ),
     Row(
         Must,

@@ -12,9 +12,11 @@ mod past;
 mod pictures;
 mod questions;
 mod rules;
+mod scrollback;
 mod sessions;
 mod settings;
 mod suspended;
+mod to_background;
 mod true_words;
 mod viewer;
 

@@ -22,7 +22,7 @@ fn git(folder: &Path, words: &[&str]) -> String {
 }
 
 /// A world whose project is a repository with one commit.
-fn repository() -> World {
+pub fn repository() -> World {
     let world = World::new();
     world.write("code.txt", "one\n");
     let project = world.project();

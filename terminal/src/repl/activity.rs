@@ -72,6 +72,10 @@ pub struct Activity {
     pub tokens: u64,
     /// Whether it was told to stop.
     pub is_stopping: bool,
+    /// Whether it is a run, which a process in the background could continue.
+    pub is_run: bool,
+    /// Whether it goes to the background once its step has ended.
+    pub is_leaving: bool,
 }
 
 impl Activity {
@@ -87,6 +91,16 @@ impl Activity {
             tasks: Vec::new(),
             tokens: 0,
             is_stopping: false,
+            is_run: false,
+            is_leaving: false,
+        }
+    }
+
+    /// Returns a run that starts now.
+    pub fn run(label: &str, now: Instant) -> Self {
+        Self {
+            is_run: true,
+            ..Self::begin(label, now)
         }
     }
 }

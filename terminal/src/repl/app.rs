@@ -93,6 +93,8 @@ pub struct App {
     /// Whether another process runs the session: it goes on when the terminal is left, and does nothing but what can be
     /// asked of it.
     pub is_remote: bool,
+    /// Whether the session cannot be opened by another process: it is not stored, or not with those of the folder.
+    pub is_bound: bool,
     /// Whether another Ctrl-C ends the program.
     pub is_leaving: bool,
     /// Whether what is typed was meant for a question that is closed.
@@ -142,6 +144,7 @@ impl App {
             is_apart: true,
             hint: None,
             is_remote: false,
+            is_bound: false,
             is_leaving: false,
             viewer: None,
             is_answer_late: false,

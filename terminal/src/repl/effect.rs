@@ -55,6 +55,7 @@ impl Effect {
                     | Task::End(_)
                     | Task::Complete(..)
                     | Task::Interrupt
+                    | Task::Leave(_)
             ),
             Self::ScrollAway
             | Self::OpenEditor
@@ -117,6 +118,10 @@ pub enum Task {
     Withdraw(Vec<Queued>, Then),
     /// Stops the current task.
     Interrupt,
+    /// Leaves the current run to a process in the background; the flag says whether at once, and not after its step.
+    Leave(bool),
+    /// Leaves the session to a process in the background, which runs this prompt.
+    HandOver(String),
     /// Lists choices.
     List(Subject),
     /// Prints a report on the session.
@@ -183,6 +188,7 @@ impl Task {
             Self::Send(..)
                 | Self::Withdraw(..)
                 | Self::Interrupt
+                | Self::Leave(_)
                 | Self::Mode(_)
                 | Self::Model(_)
                 | Self::Notify(..)

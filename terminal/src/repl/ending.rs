@@ -29,6 +29,8 @@ pub enum Ending {
     Well,
     /// It was stopped.
     Interrupted,
+    /// A process in the background continues it.
+    Left,
     /// It failed: error and hint.
     Failed(String, Option<String>),
 }

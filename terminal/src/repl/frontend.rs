@@ -177,10 +177,12 @@ impl Host for ReplFrontend {
         let answer = tokio::task::spawn_blocking(move || {
             question::ask(&asked, key.as_deref(), &keeping, &mut asker)
         });
-        match answer.await {
+        let answer = match answer.await {
             Ok(Ok(answer)) => answer,
             Ok(Err(_)) | Err(_) => PermissionAnswer::nobody(question),
-        }
+        };
+        self.text.note_answered(question, &answer);
+        answer
     }
 
     async fn elicitation(&self, question: &Elicitation) -> ElicitationAnswer {

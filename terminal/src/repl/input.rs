@@ -42,6 +42,8 @@ pub enum Input {
     Event(Box<EventKind>),
     /// A tool, or a command of the user's, that has started.
     Running(RunningTool),
+    /// The current task began so many milliseconds ago.
+    Began(u64),
     /// A failed request is tried again after this delay, unless it is skipped.
     Retry(Duration, SkipDelay),
     /// The server has read so many tokens of a request, of so many.

@@ -27,6 +27,8 @@ pub enum Own {
     Undo,
     /// Ctrl-P.
     Find,
+    /// Ctrl-B.
+    Background,
 }
 
 /// Returns the meaning of a key outside of the editor, if it has one.
@@ -42,6 +44,7 @@ pub fn own(event: &KeyEvent) -> Option<Own> {
         (KeyModifiers::CONTROL, KeyCode::Char('o')) => Some(Own::Output),
         (KeyModifiers::CONTROL, KeyCode::Char('p')) => Some(Own::Find),
         (KeyModifiers::CONTROL, KeyCode::Char('z')) => Some(Own::Suspend),
+        (KeyModifiers::CONTROL, KeyCode::Char('b')) => Some(Own::Background),
         // Terminals send the same byte for all of these.
         (KeyModifiers::CONTROL, KeyCode::Char('_' | '7' | '/')) => Some(Own::Undo),
         (KeyModifiers::NONE, KeyCode::Tab) => Some(Own::Turn),

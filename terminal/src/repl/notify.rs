@@ -124,7 +124,7 @@ impl Notifier {
         let outcome = match ending {
             Ending::Well => "has finished",
             Ending::Failed(..) => "has failed",
-            Ending::Interrupted => return None,
+            Ending::Interrupted | Ending::Left => return None,
         };
         let took = elapsed(now.saturating_duration_since(since).as_secs());
         let text = format!("{outcome} in {} after {took}", self.settings.folder);

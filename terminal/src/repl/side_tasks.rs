@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-use ah_agent::{Controls, SessionChange};
+use ah_agent::{Controls, Leaving, SessionChange};
 use ah_conversation::{Clock as _, Content, Models, Servers, Tasks};
 use ah_ids::SystemClock;
 use ah_store::Tree;
@@ -46,6 +46,8 @@ pub struct SideTasks {
     pub tasks: Vec<Arc<dyn Tasks>>,
     /// Stops the current run.
     pub run: Option<CancellationToken>,
+    /// Leaves the current run to another process.
+    pub leaving: Leaving,
 }
 
 impl SideTasks {
@@ -61,6 +63,8 @@ impl SideTasks {
                     run.cancel();
                 }
             }
+            Task::Leave(false) => self.leaving.soon(),
+            Task::Leave(true) => self.leaving.at_once(),
             Task::Send(kind, text) => {
                 let id = self.store.send(kind, text.clone()).await?;
                 self.tell(Input::Sent(Queued { id, kind, text }));

@@ -67,6 +67,8 @@ pub enum Action {
     LogIn(&'static [&'static str]),
     /// Prints a text.
     Say(&'static str),
+    /// Continues in the background.
+    Background,
     /// Ends the program.
     Exit,
 }
@@ -221,6 +223,11 @@ pub const COMMANDS: &[Command] = &[
         "copy the last answer to the clipboard",
         Action::Copy,
     ),
+    command(
+        "background",
+        "continue in the background: /background [PROMPT]",
+        Action::Background,
+    ),
     command("theme", "about colours", Action::Say(THEME)),
     command(
         "steer",
@@ -241,6 +248,7 @@ pub const ALIASES: &[(&str, &str)] = &[
     ("rewind", "undo"),
     ("stats", "usage"),
     ("bashes", "tasks"),
+    ("bg", "background"),
 ];
 
 /// What hints for the command line say, and what it is in the conversation.
@@ -361,6 +369,7 @@ pub const KEYS: &str = "
   Shift+Tab     next permission mode
   Ctrl-O        show everything on a screen of its own: outputs, thinking, subagents;
                 to scroll, search, fold and copy
+  Ctrl-B        continue in the background; `ah attach` shows it (with nothing typed)
   Ctrl-Z        suspend; `fg` in the shell continues
   Ctrl-G        edit the text in $EDITOR (also Ctrl-X Ctrl-E)
   !COMMAND      run a command and tell the model with the next prompt

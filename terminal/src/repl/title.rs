@@ -9,7 +9,7 @@ use super::app::{App, Unread};
 use crate::line::preview;
 
 /// Longest title, in characters.
-const MOST: usize = 60;
+pub const MOST: usize = 60;
 /// Saves the title that the terminal has, and restores it.
 pub const SAVE: &str = "\x1b[22;0t";
 /// The other end of [`SAVE`].

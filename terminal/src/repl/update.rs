@@ -10,12 +10,12 @@ pub mod submit;
 mod tasks;
 mod viewer;
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ah_conversation::{EventKind, ExitReason, MailKind, TaskUpdate};
 use ah_render::Palette;
 
-use super::activity::Activity;
+use super::activity::{Activity, RunningTool};
 use super::app::{App, Unread};
 use super::attach::Attached;
 use super::background::BackgroundTasks;
@@ -73,6 +73,7 @@ fn apply(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
             return viewer::renewal(app, &kind);
         }
         Input::Progress(..)
+        | Input::Began(_)
         | Input::Ran(_)
         | Input::Reading(..)
         | Input::Retry(..)
@@ -109,7 +110,7 @@ fn apply(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
         Input::Opened(session) => opened(app, *session, now),
         Input::Ended(ending) => return ended(app, ending, now),
         Input::Mail if app.work.is_none() && (app.queued.is_empty() || app.is_remote) => {
-            app.work = Some(Activity::begin("reading", now));
+            app.work = Some(Activity::run("reading", now));
             return vec![Effect::Task(Task::TakeMail)];
         }
         Input::Tick => viewer::follow(app),
@@ -147,8 +148,22 @@ fn advance(work: &mut Activity, input: Input, now: Instant) {
             };
         }
         Input::Retry(delay, skip) => work.retry = Some((now + delay, skip)),
-        Input::Running(tool) => work.tools.push(tool),
+        Input::Running(tool) => note_running(work, tool),
+        Input::Began(ago) => {
+            work.since = now.checked_sub(Duration::from_millis(ago)).unwrap_or(now);
+        }
         _ => {}
+    }
+}
+
+/// Notes a running tool; of one that is known, the output so far.
+fn note_running(work: &mut Activity, tool: RunningTool) {
+    if work.is_run {
+        "working".clone_into(&mut work.label);
+    }
+    match work.tools.iter_mut().find(|known| known.call == tool.call) {
+        Some(known) => known.output = tool.output,
+        None => work.tools.push(tool),
     }
 }
 
@@ -275,6 +290,7 @@ fn event(app: &mut App, kind: &EventKind) {
         }
         _ => {}
     }
+    let beside = app.background.running();
     let Some(work) = &mut app.work else {
         return;
     };
@@ -297,7 +313,15 @@ fn event(app: &mut App, kind: &EventKind) {
         } if *is_error || !work.looked.add(tool_name, tool_key, 0) => {
             work.looked = Looked::default();
         }
-        EventKind::ApiCallEnd { .. } => work.failures = (0, String::new()),
+        EventKind::ApiCallEnd { .. } => {
+            work.failures = (0, String::new());
+            // Where no call follows, they are all that the run waits for.
+            match beside {
+                0 => {}
+                1 => "waiting for 1 task".clone_into(&mut work.label),
+                tasks => work.label = format!("waiting for {tasks} tasks"),
+            }
+        }
         EventKind::CompactionTriggered { .. } => "compacting".clone_into(&mut work.label),
         EventKind::Retry { error, .. } => {
             work.failures = (work.failures.0 + 1, error.clone());
@@ -317,6 +341,13 @@ fn event(app: &mut App, kind: &EventKind) {
 /// Ends the current task. Queued messages go back to the editor if it was stopped or failed, and are the next prompt
 /// otherwise.
 fn ended(app: &mut App, ending: Ending, now: Instant) -> Vec<Effect> {
+    if ending == Ending::Left {
+        return leaving::left(app);
+    }
+    let was_leaving = app.work.as_ref().is_some_and(|work| work.is_leaving);
+    if was_leaving && ending == Ending::Well {
+        app.hint = Some("the run has ended here".to_owned());
+    }
     let since = app.work.take().map(|work| work.since);
     let notification = since
         .filter(|_| app.queued.is_empty() && app.held.is_empty())
@@ -325,11 +356,12 @@ fn ended(app: &mut App, ending: Ending, now: Instant) -> Vec<Effect> {
     let mut then = Then::GiveBack;
     app.unread = match &ending {
         Ending::Well => Some(Unread::Answer),
-        Ending::Interrupted => None,
+        Ending::Interrupted | Ending::Left => None,
         Ending::Failed(..) => Some(Unread::Failure),
     };
     match ending {
         Ending::Well => then = Then::Prompt,
+        Ending::Left => {}
         Ending::Interrupted => effects.push(Effect::Print(app.warning("interrupted"))),
         Ending::Failed(message, hint) => {
             effects.push(Effect::Print(app.warning(&format!("error: {message}"))));

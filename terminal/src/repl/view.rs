@@ -246,10 +246,10 @@ fn working(work: &Activity, is_asked: bool, now: Instant) -> String {
     if work.tokens > 0 {
         line.push_str(&format!(" · {} tokens", count(work.tokens)));
     }
-    line.push_str(if work.is_stopping {
-        " · stopping"
-    } else {
-        " · Esc interrupts"
+    line.push_str(match (work.is_stopping, work.is_leaving) {
+        (true, _) => " · stopping",
+        (false, true) => " · to the background after this step · Ctrl-B: now",
+        (false, false) => " · Esc interrupts",
     });
     line
 }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ah_agent::{RunOutcome, Session, SessionChange, Stop};
+use ah_agent::{Leaving, RunOutcome, Session, SessionChange, Stop};
 use ah_conversation::{
     Clock as _, ContentBlock, ExitReason, Image, MailKind, MessageId, Provider, Rule, Store as _,
     StoreError,
@@ -23,7 +23,7 @@ use super::recall::{self, Layout};
 use super::session_factory::SessionFactory;
 use super::side_tasks::{SideTasks, run_beside};
 use super::terminal::Terminal;
-use super::{choices, intro, proposals, report};
+use super::{HandOver, choices, intro, proposals, report};
 use ah_config::Error;
 use ah_config::login::Kept;
 use ah_engine::Opened;
@@ -46,6 +46,8 @@ pub struct Worked {
     pub is_interrupted: bool,
     /// The id of the session, if it is kept.
     pub session: Option<String>,
+    /// What a process in the background continues.
+    pub left: Option<HandOver>,
 }
 
 /// Owns the session and does the tasks of the terminal.
@@ -64,6 +66,8 @@ pub struct SessionWorker {
     kept: Kept,
     /// Version of the servers whose prompts the terminal knows.
     served: u64,
+    /// What is left to a process in the background, which ends this worker.
+    left: Option<HandOver>,
     stop: CancellationToken,
 }
 
@@ -86,6 +90,7 @@ impl SessionWorker {
             title: None,
             kept: Kept::default(),
             served: 0,
+            left: None,
             stop,
         }
     }
@@ -152,27 +157,15 @@ impl SessionWorker {
                 | Task::Rename(_)
                 | Task::Copy) => self.small(small).await?,
                 Task::GoTo(message) => self.go_to(message).await?,
+                Task::HandOver(prompt) => self.hand_over(Some(prompt)),
                 immediate => self.side_tasks(None).perform(immediate).await?,
             }
             self.tell(Input::Done);
+            if self.left.is_some() {
+                break;
+            }
         }
-        let Self {
-            factory,
-            session,
-            store,
-            ..
-        } = self;
-        let is_empty = session.transcript().last().is_none();
-        session.close("other").await?;
-        tell_notices(&store).await;
-        let id = store.id().to_string();
-        if is_empty {
-            give_up(store, &factory.opening.config).await;
-        }
-        Ok(Worked {
-            is_interrupted,
-            session: Some(id).filter(|_| !is_empty),
-        })
+        self.close(is_interrupted).await
     }
 
     async fn next(&mut self) -> Option<Task> {
@@ -533,9 +526,12 @@ impl SessionWorker {
         work: impl AsyncFnOnce(&mut Session, &Stop) -> Result<Option<RunOutcome>, StoreError>,
     ) -> Result<Ending, Error> {
         self.session.take_changes();
-        let token = self.stop.child_token();
-        let stop = Stop::interrupt(token.clone());
-        let side_tasks = self.side_tasks(Some(token));
+        let (token, leaving) = (self.stop.child_token(), Leaving::default());
+        let stop = Stop::interrupt(token.clone()).leaving(leaving.clone());
+        let side_tasks = SideTasks {
+            leaving: leaving.clone(),
+            ..self.side_tasks(Some(token.clone()))
+        };
         let run = work(&mut self.session, &stop);
         let outcome = run_beside(run, &mut self.tasks, &mut self.later, &side_tasks).await?;
         tell_notices(&self.store).await;
@@ -544,6 +540,10 @@ impl SessionWorker {
         };
         Ok(match (&outcome.failure, &outcome.reason) {
             (Some(failure), _) => Ending::Failed(failure.to_string(), failure.hint()),
+            (None, ExitReason::Interrupted) if leaving.is_asked() && !token.is_cancelled() => {
+                self.hand_over(None);
+                Ending::Left
+            }
             (None, ExitReason::Interrupted) => Ending::Interrupted,
             (None, _) => Ending::Well,
         })
@@ -560,12 +560,15 @@ impl SessionWorker {
             servers: self.session.tools().servers().cloned(),
             tasks: self.session.tools().tasks(),
             run,
+            leaving: Leaving::default(),
         }
     }
 }
 
 mod beside;
+mod close;
 mod export;
+mod hand_over;
 mod past;
 mod small;
 

@@ -10,21 +10,27 @@ use super::super::effect::{About, Effect, Task};
 use super::super::output::Wanted;
 use super::super::picker::Subject;
 use super::super::slash::{self, Action, Call};
-use super::leaving::leave;
+use super::leaving::{background, leave};
 use super::{prompt, tasks};
 
 /// Carries out a command.
 pub fn perform(app: &mut App, call: &Call, now: Instant) -> Vec<Effect> {
     let is_of_terminal = matches!(
         call.command.action,
-        Action::Help | Action::Steer | Action::Exit | Action::Say(_)
+        Action::Help | Action::Steer | Action::Exit | Action::Say(_) | Action::Background
     );
     if app.is_remote && !is_of_terminal {
         return app.refuse_remote(&format!("no /{}", call.command.name));
     }
     let is_possible_meanwhile = matches!(
         call.command.action,
-        Action::Help | Action::Steer | Action::Exit | Action::Model | Action::Tasks | Action::Show
+        Action::Help
+            | Action::Steer
+            | Action::Exit
+            | Action::Model
+            | Action::Tasks
+            | Action::Show
+            | Action::Background
     );
     if app.work.is_some() && !is_possible_meanwhile {
         app.hint = Some(format!(
@@ -76,16 +82,22 @@ pub fn perform(app: &mut App, call: &Call, now: Instant) -> Vec<Effect> {
         Action::Rename => vec![Effect::Task(Task::Rename(rest))],
         Action::Copy => vec![Effect::Task(Task::Copy)],
         Action::Tasks => tasks::perform(app, &rest, now),
-        Action::Show => match rest.trim_start_matches('@').parse() {
-            Ok(number) => vec![Effect::Task(Task::Output(Wanted::Of(number)))],
-            Err(_) if rest.is_empty() => vec![Effect::Task(Task::List(Subject::Output))],
-            Err(_) => {
-                app.hint = Some("/show takes the number of a message".to_owned());
-                Vec::new()
-            }
-        },
+        Action::Show => show(app, &rest),
         Action::Say(text) => vec![Effect::Print(text.to_owned())],
+        Action::Background => background(app, rest, now),
         Action::Exit => leave(app),
+    }
+}
+
+/// Shows the outputs of a message, by its number, or offers all.
+fn show(app: &mut App, wanted: &str) -> Vec<Effect> {
+    match wanted.trim_start_matches('@').parse() {
+        Ok(number) => vec![Effect::Task(Task::Output(Wanted::Of(number)))],
+        Err(_) if wanted.is_empty() => vec![Effect::Task(Task::List(Subject::Output))],
+        Err(_) => {
+            app.hint = Some("/show takes the number of a message".to_owned());
+            Vec::new()
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use super::super::input::Then;
 use super::super::keys::{self, Chord, Own};
 use super::super::picker::{Entry, Picker, Subject};
 use super::super::{attach, paste};
-use super::leaving::leave;
+use super::leaving::{leave, to_background};
 use super::lists::{close_picker, pick};
 use super::submit::{enter, submit};
 use super::{command, palette, tasks, viewer};
@@ -86,8 +86,10 @@ pub fn key(app: &mut App, event: Event, now: Instant) -> Vec<Effect> {
         Some(Own::Paste) => return vec![Effect::Task(Task::Attach(attach::Source::Clipboard))],
         Some(Own::Suspend) => return vec![Effect::Suspend],
         Some(Own::Find) => return palette::open(app),
+        // With something typed, it moves the cursor.
+        Some(Own::Background) if app.typed().is_empty() => return to_background(app),
         Some(Own::Undo) => app.typed_mut().edit(&[EditCommand::Undo]),
-        Some(Own::Escape | Own::Turn) | None => {}
+        Some(Own::Escape | Own::Turn | Own::Background) | None => {}
     }
     let event = plain(event);
     let meaning = app.typed_mut().read(Event::Key(event));

@@ -1,7 +1,59 @@
-//! The end of the program that the user asks for, by whatever key or word.
+//! The end of the program that the user asks for, by whatever key or word: with the end of what runs, or in the background.
+
+use std::time::Instant;
+
+use ah_conversation::MailKind;
 
 use super::super::app::App;
 use super::super::effect::{Effect, Task};
+
+/// What a session that no other process can open is told.
+const BOUND: &str = "only a stored session of this folder can go to the background";
+
+/// Leaves the run to a process in the background: once its step has ended, or at once if that was asked before.
+pub fn to_background(app: &mut App) -> Vec<Effect> {
+    if app.is_remote {
+        return leave(app);
+    }
+    let hint = match &mut app.work {
+        None => "nothing is running; /background PROMPT continues in the background",
+        Some(_) if app.is_bound => BOUND,
+        Some(work) if !work.is_run => "only a run of the agent can go to the background",
+        Some(work) => {
+            let is_at_once = work.is_leaving || work.retry.is_some();
+            work.is_leaving = true;
+            return vec![Effect::Task(Task::Leave(is_at_once))];
+        }
+    };
+    app.hint = Some(hint.to_owned());
+    Vec::new()
+}
+
+/// Carries out `/background`: a prompt is for the process in the background.
+pub fn background(app: &mut App, prompt: String, now: Instant) -> Vec<Effect> {
+    if prompt.is_empty() || app.is_remote {
+        return to_background(app);
+    }
+    if app.is_bound {
+        app.hint = Some(BOUND.to_owned());
+        return Vec::new();
+    }
+    match &app.work {
+        Some(work) if work.is_run => {
+            let send = Effect::Task(Task::Send(MailKind::FollowUp, prompt));
+            [send].into_iter().chain(to_background(app)).collect()
+        }
+        Some(_) => to_background(app),
+        None => super::prompt::run(app, &prompt.clone(), Task::HandOver(prompt), now),
+    }
+}
+
+/// Shows the end of what was read of a run that a process in the background continues. What was typed can be called up
+/// the next time.
+pub fn left(app: &mut App) -> Vec<Effect> {
+    app.keep_draft();
+    app.answer.finish().map(Effect::Print).into_iter().collect()
+}
 
 /// Leaves the terminal. The current task is stopped, since nobody could see it any more, unless it goes on elsewhere. What
 /// was read of an answer stays on the screen, and what was typed can be called up the next time.

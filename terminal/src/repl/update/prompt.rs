@@ -5,8 +5,9 @@ use std::time::Instant;
 use super::super::activity::Activity;
 use super::super::app::App;
 use super::super::effect::{Effect, Task};
+use super::super::title;
 use crate::print::said;
-use ah_conversation::neutralise;
+use ah_conversation::{neutralise, title_of};
 
 /// Runs a prompt and prints it as it was typed.
 pub fn prompt(app: &mut App, typed: &str, text: String, now: Instant) -> Vec<Effect> {
@@ -15,8 +16,9 @@ pub fn prompt(app: &mut App, typed: &str, text: String, now: Instant) -> Vec<Eff
 
 /// Runs the task of a prompt and prints it as it was typed.
 pub fn run(app: &mut App, typed: &str, task: Task, now: Instant) -> Vec<Effect> {
-    app.work = Some(Activity::begin("starting", now));
-    app.title.get_or_insert_with(|| typed.to_owned());
+    app.work = Some(Activity::run("starting", now));
+    app.title
+        .get_or_insert_with(|| title_of(typed, title::MOST));
     vec![echo(app, typed), Effect::Task(task)]
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ah_agent::SessionChange;
 use ah_config::{Error, Sourced};
-use ah_conversation::{Effort, Origin, Role, StoreError};
+use ah_conversation::{Effort, Origin, Role, StoreError, title_of};
 use ah_engine::model::Catalogued;
 use ah_store::Tree;
 
@@ -12,7 +12,7 @@ use super::super::effect::{Lent, Task};
 use super::super::facts::Totals;
 use super::super::input::{Ending, Input};
 use super::super::side_tasks::run_beside;
-use super::super::{own, rules};
+use super::super::{own, rules, title};
 use super::SessionWorker;
 
 impl SessionWorker {
@@ -29,7 +29,7 @@ impl SessionWorker {
         let first = heads
             .iter()
             .find(|head| head.message.origin == Origin::Prompt);
-        self.title = name.or_else(|| first.map(|head| head.preview.clone()));
+        self.title = name.or_else(|| first.map(|head| title_of(&head.preview, title::MOST)));
         let answers = heads
             .iter()
             .filter_map(|head| head.message.response.as_ref());

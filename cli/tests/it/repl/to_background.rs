@@ -1,0 +1,170 @@
+//! The present conversation goes to the background: what runs is waited for or cut off, and goes on there.
+
+use ah_testkit::script::{Turn, hangs, says, uses};
+use ah_testkit::server::Server;
+use serde_json::json;
+
+use crate::background::end;
+use crate::binary::{World, wait_for_file};
+use crate::seat::Seat;
+
+/// What the terminal shows of a run that waits for its step.
+const WAITS: &str = "to the background after this step";
+const GONE: &str = "Running in the background. View: ah attach";
+
+/// A call that waits for the file `go`.
+fn waits() -> Turn {
+    let command = "echo yes > begun; while [ ! -e go ]; do sleep 0.05; done; echo gone";
+    uses("bash", json!({ "command": command }))
+}
+
+/// The key waits for the call that runs; the next one runs in the background, and is seen with the end of its output.
+#[test]
+fn a_run_goes_to_the_background_by_a_key_and_is_watched_there() {
+    let world = World::new();
+    let counts = uses(
+        "bash",
+        json!({"command": "while [ ! -e on ]; do echo tick; echo yes > counting; sleep 0.05; done; echo over"}),
+    );
+    let server = Server::new([waits(), counts, says("All is done.")]);
+    let mut seat = Seat::take(world.asking(&server, ["-m", "sonnet"]));
+    // Nothing runs yet; with something typed, the key is the editor's.
+    seat.types("\x02");
+    seat.sees("nothing is running");
+    seat.types("Do t\x02\x02\x02\x02\x05.\r");
+    seat.sees("> Do t.");
+    wait_for_file(&world.file("begun"));
+    seat.types("\x02");
+    seat.sees(WAITS);
+    world.write("go", "");
+    seat.sees(GONE);
+    assert_eq!(seat.leaves(), 0);
+    wait_for_file(&world.file("counting"));
+    let mut seat = Seat::take(world.as_typed(["attach"]));
+    seat.sees("> Do t.");
+    seat.sees("gone");
+    seat.sees("working");
+    seat.sees("    tick");
+    world.write("on", "");
+    seat.sees("All is done.");
+    seat.sees_no_more("Esc interrupts");
+    // There it is already.
+    seat.types("\x02");
+    seat.sees("Resume: ah -r");
+    assert_eq!(seat.leaves(), 0);
+    end(&world);
+    assert_eq!(server.refusals(), Vec::<String>::new());
+    assert_eq!(server.requests().len(), 3);
+}
+
+/// A second press waits for nothing: the answer is asked for again.
+#[test]
+fn a_second_press_leaves_at_once() {
+    let world = World::new();
+    let server = Server::new([hangs("I begin to say"), waits(), says("All is said.")]);
+    let mut seat = Seat::take(world.asking(&server, ["-m", "sonnet"]));
+    seat.says("Say it.");
+    seat.sees("I begin to say");
+    seat.types("\x02");
+    seat.sees(WAITS);
+    seat.types("\x02");
+    seat.sees(GONE);
+    assert_eq!(seat.leaves(), 0);
+    wait_for_file(&world.file("begun"));
+    let seat = Seat::take(world.as_typed(["attach"]));
+    seat.sees("> Say it.");
+    world.write("go", "");
+    seat.sees("All is said.");
+    drop(seat);
+    end(&world);
+    let shown = world.as_typed(["-c", "scan"]).run().expect(0).stdout;
+    assert!(!shown.contains("I begin"), "{shown}");
+}
+
+/// A question goes along, with what was chosen in the conversation; Esc after the key is an interrupt.
+#[test]
+fn a_question_is_asked_there_and_the_mode_goes_along() {
+    let world = World::new();
+    let server = Server::new([
+        hangs("First"),
+        uses("bash", json!({"command": "sh -c 'echo yes > a.txt'"})),
+        uses("write", json!({"path": "b.txt", "content": "b\n"})),
+        says("Written."),
+    ]);
+    let options = [
+        "-m",
+        "sonnet",
+        "--no-sandbox",
+        "--permission-mode",
+        "default",
+    ];
+    let mut seat = Seat::take(world.asking(&server, options));
+    seat.says("Wait.");
+    seat.sees("First");
+    seat.types("\x02");
+    seat.sees(WAITS);
+    seat.types("\x1b");
+    seat.sees("interrupted");
+    seat.sees_no_more(WAITS);
+    seat.types("\x1b[Z");
+    seat.sees("accept edits");
+    seat.says("Write both.");
+    seat.sees("bash: sh -c");
+    seat.types("\x02");
+    seat.sees(GONE);
+    assert_eq!(seat.leaves(), 0);
+    let mut seat = Seat::take(world.as_typed(["attach"]));
+    seat.sees("The agent wants to use bash:");
+    seat.sees("Allow it?");
+    seat.says("y");
+    // Edits need no answer in this mode.
+    seat.sees("Written.");
+    seat.types("\x04");
+    assert_eq!(seat.leaves(), 0);
+    assert_eq!(world.text("a.txt"), "yes\n");
+    assert_eq!(world.text("b.txt"), "b\n");
+    end(&world);
+}
+
+#[test]
+fn a_prompt_begins_there() {
+    let world = World::new();
+    let server = Server::new([says("Hello."), waits(), says("All is done.")]);
+    let mut seat = Seat::take(world.asking(&server, ["-m", "sonnet"]));
+    seat.says("Hi.");
+    seat.sees("Hello.");
+    seat.sees_no_more("Esc interrupts");
+    seat.says("/background Do it.");
+    seat.sees(GONE);
+    assert_eq!(seat.leaves(), 0);
+    wait_for_file(&world.file("begun"));
+    let seat = Seat::take(world.as_typed(["attach"]));
+    seat.sees("Hello.");
+    seat.sees("> Do it.");
+    world.write("go", "");
+    seat.sees("All is done.");
+    drop(seat);
+    end(&world);
+}
+
+/// In a worktree, which stays although nothing in it has changed yet.
+#[test]
+fn a_worktree_goes_along() {
+    let world = crate::worktrees::repository();
+    let server = Server::new([hangs("I begin"), waits(), says("All is done.")]);
+    let mut seat = Seat::take(world.asking(&server, ["-m", "sonnet", "-w"]));
+    seat.says("Do it.");
+    seat.sees("I begin");
+    seat.types("\x02");
+    seat.sees(WAITS);
+    seat.types("\x02");
+    seat.sees(GONE);
+    assert_eq!(seat.leaves(), 0);
+    wait_for_file(&world.file(".ah/worktrees/1/begun"));
+    let mut seat = Seat::take(world.as_typed(["attach"]));
+    world.write(".ah/worktrees/1/go", "");
+    seat.sees("All is done.");
+    seat.types("\x04");
+    assert_eq!(seat.leaves(), 0);
+    end(&world);
+}
