@@ -233,12 +233,12 @@ fn choices_are_numbered() {
     let (answer, shown) = asked(choices(), "\n1\nonly the\u{1b} new ones\n");
     insta::assert_snapshot!(shown, @r"
 
-    [Dates] Which library?␛[2K
+    [Dates] Which library?␛[2K (1 of 2)
       1  jiff (recommended): knows time zones
       2  chrono
     A number, or your own words: Type 1 or 2, or your own words; or choose with the arrow keys and Enter.
     A number, or your own words: 
-    Which tests?
+    Which tests? (2 of 2)
       1  unit: quick
       2  binary: slow
       3  fuzz: slowest
