@@ -17,10 +17,11 @@ const EVERY: Duration = Duration::from_millis(23);
 const HANG: Duration = Duration::from_secs(60);
 /// First character typed; the others follow it in Unicode.
 const FIRST: u32 = 0x4E00;
-/// Output of the program once it reads keys, at the start of each frame, and once the answer is complete.
+/// Output of the program once it reads keys, at the start of each frame, and once the answer is complete: the title of the
+/// terminal has no sign of work any more.
 const READY: &[u8] = b"\x1b[?2004h";
 const FRAME: &[u8] = b"\x1b[?2026h";
-const COMPLETE: &[u8] = b" total)";
+const COMPLETE: &[u8] = b"\x1b]0;go - ah";
 /// Keys that exit the program in any state.
 const EXIT: &[u8] = b"\x03\x03\x03";
 
