@@ -296,11 +296,6 @@ impl Lives {
         lock(&self.feeds).remove(session);
     }
 
-    /// Returns what is hidden from clients.
-    pub(crate) fn shown(&self) -> &Shown {
-        &self.shown
-    }
-
     /// Returns a session.
     pub(crate) fn of(&self, session: &str) -> Arc<Live> {
         let mut all = lock(&self.all);
