@@ -277,3 +277,73 @@ fn refused(message: &str) -> PermissionAnswer {
         interrupt: false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use ah_conversation::Inquiry;
+    use serde_json::json;
+
+    use super::*;
+
+    struct Nobody;
+
+    #[async_trait]
+    impl Ask for Nobody {
+        async fn ask(&self, _: Question) -> Option<BTreeMap<String, String>> {
+            None
+        }
+    }
+
+    fn proposed(input: Value, writes: bool) -> Option<Proposal> {
+        let elsewhere = Elsewhere {
+            ask: Nobody,
+            described: |request| match &request.call.input {
+                Input::Object(input) => Value::Object(input.clone()).to_string(),
+                Input::Malformed(_) => String::new(),
+            },
+        };
+        elsewhere.proposal(&PermissionRequest {
+            call: ToolUse {
+                id: "c".to_owned().into(),
+                name: "change".to_owned(),
+                input: match input {
+                    Value::Object(input) => Input::Object(input),
+                    other => Input::Malformed(other),
+                },
+            },
+            inquiry: Inquiry {
+                path: writes.then(|| "/work/a".into()),
+                ..Inquiry::default()
+            },
+            agent: None,
+        })
+    }
+
+    #[test]
+    fn a_question_about_a_file_has_its_change_and_all_else_of_the_call() {
+        let edit = json!({"path": "a", "old_string": "1\n2\n", "new_string": "1\n3\n", "replace_all": true});
+        let proposal = proposed(edit.clone(), true).unwrap();
+        assert_eq!(
+            proposal.about,
+            "The agent wants to use change:\n{\"path\":\"a\",\"replace_all\":true}"
+        );
+        let hunk = |lines: &[&str]| Hunk {
+            old: 1,
+            new: 1,
+            lines: lines.iter().map(|line| (*line).to_owned()).collect(),
+        };
+        assert_eq!(proposal.hunks, [hunk(&[" 1", "-2", "+3"])]);
+        let write = json!({"path": "a", "content": "1\n2\n"});
+        assert_eq!(proposed(write, true).unwrap().hunks, [hunk(&["+1", "+2"])]);
+        // What writes no file, or more than anybody reads, is told as text.
+        let long = json!({"path": "a", "content": "x\n".repeat(SHOWN_CHANGE)});
+        for (input, writes) in [
+            (edit, false),
+            (long, true),
+            (json!({"command": "ls"}), true),
+            (json!("text"), true),
+        ] {
+            assert_eq!(proposed(input, writes), None);
+        }
+    }
+}

@@ -154,6 +154,7 @@ impl Shown {
         });
         FilesDiff {
             files: files.collect(),
+            unseen: diff.unseen.iter().map(|call| self.plain(call)).collect(),
             ..diff
         }
     }
@@ -255,5 +256,54 @@ impl io::Write for OutputStart {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ah_desk::FileFate;
+
+    use super::*;
+
+    #[test]
+    fn changes_are_shown_without_secrets() {
+        let secret = ("MY_TOKEN".to_owned(), "a-long-secret".to_owned());
+        let shown = Shown::without_secrets_of(Environment::new([secret], "/".into()));
+        let hunks = |line: &str| {
+            vec![Hunk {
+                old: 1,
+                new: 1,
+                lines: vec![line.to_owned()],
+            }]
+        };
+        let asked = shown.question(
+            1,
+            Question {
+                about: "a-long-secret".to_owned(),
+                choices: Vec::new(),
+                is_permission: true,
+                proposal: Some(Proposal {
+                    about: "of a-long-secret".to_owned(),
+                    hunks: hunks("+key = a-long-secret"),
+                }),
+            },
+        );
+        assert_eq!(asked.about, "[MY_TOKEN]");
+        let proposal = asked.proposal.unwrap();
+        assert_eq!(proposal.about, "of [MY_TOKEN]");
+        assert_eq!(proposal.hunks, hunks("+key = [MY_TOKEN]"));
+        let files = shown.files(FilesDiff {
+            files: vec![FileDiff {
+                path: "a".to_owned(),
+                change: FileFate::Changed,
+                added: 0,
+                removed: 1,
+                hunks: Some(hunks("-key = a-long-secret")),
+            }],
+            unseen: vec!["bash: echo a-long-secret".to_owned()],
+            ..FilesDiff::default()
+        });
+        assert_eq!(files.files[0].hunks, Some(hunks("-key = [MY_TOKEN]")));
+        assert_eq!(files.unseen, ["bash: echo [MY_TOKEN]"]);
     }
 }

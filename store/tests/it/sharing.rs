@@ -133,6 +133,27 @@ async fn queued_messages_reach_an_open_session_in_the_order_of_sending() {
 }
 
 #[tokio::test]
+async fn a_sender_sees_what_waits_and_takes_it_back_until_it_was_read() {
+    let world = World::new();
+    let paths = world.fresh();
+    let session = open_quietly(&paths).await;
+    let queue = Queue::open(&paths).unwrap();
+    let [first, second] = ["first", "second"].map(|it| queue.send(MailKind::Steer, it).unwrap());
+    queue.send(MailKind::FollowUp, "later").unwrap();
+    let waiting = || {
+        let waiting = queue.waiting(MailKind::Steer).unwrap();
+        waiting.into_iter().map(|mail| mail.id).collect::<Vec<_>>()
+    };
+    assert_eq!(waiting(), [first.clone(), second.clone()]);
+    assert!(queue.withdraw(&first).unwrap());
+    assert!(!queue.withdraw(&first).unwrap());
+    assert_eq!(waiting(), std::slice::from_ref(&second));
+    let mail = session.mail(MailKind::Steer).await.unwrap();
+    let ids: Vec<_> = mail.into_iter().map(|mail| mail.id).collect();
+    assert_eq!(ids, [second]);
+}
+
+#[tokio::test]
 async fn a_queued_message_wakes_who_waits_for_mail() {
     // Far longer than a test may take.
     const LONG: Duration = Duration::from_secs(3600);
