@@ -289,7 +289,9 @@ impl Driver {
             // If the session has ended, it says so itself.
             Effect::Task(task) => drop(self.tasks.send(task)),
             Effect::ScrollAway => {
-                let _ = self.painter.scroll_away(self.app.size.1);
+                // The input that tells of another size may still be queued, and rows that stay would be written over.
+                let (_, lines) = Terminal::size();
+                let _ = self.painter.scroll_away(lines);
             }
             Effect::OpenEditor => self.open_editor(),
             Effect::Lend(lent) => self.lend(*lent),
