@@ -1,11 +1,15 @@
 // What the cases of all programs share: a bench whose model also answers what a program asks beside the conversation,
 // and processes that speak JSON-RPC in lines over their standard streams.
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
 import { createInterface } from 'node:readline';
 import { on as onBench } from '../sdk/typescript/bench.mjs';
 
 /// The program that stands where the original is looked for.
 export const CLI = process.env.AGENT_CLI;
+/// A Node of version 22, which the newest programs need.
+export const NODE = process.env.PROGRAMS_NODE;
 
 /// Answer to requests for a title, which the original makes as JSON.
 const ASIDE = '{"title": "A title"}';
@@ -13,14 +17,15 @@ const ASIDE = '{"title": "A title"}';
 /// Variables that keep the original to itself: no update, no report, no thinking that the scenarios do not have.
 const QUIET = {
   CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
+  CLAUDE_CODE_ENABLE_PROMPT_SUGGESTION: 'false',
   DISABLE_AUTOUPDATER: '1',
   DISABLE_TELEMETRY: '1',
   ENABLE_TOOL_SEARCH: 'false',
   MAX_THINKING_TOKENS: '0',
 };
 
-/// A check with a bench of its own; its name is the row of the table.
-export const on = (name, act) => onBench(name, act, { aside: ASIDE });
+/// A check with a bench of its own; its name is the row of the table. `aside: null` is for programs whose prompts offer no tools.
+export const on = (name, act, more) => onBench(name, act, { aside: ASIDE, ...more });
 
 /// The variables of a program on `bench`.
 export const environment = (bench, more) => bench.environment({ ...QUIET, ...more });
@@ -32,6 +37,16 @@ export async function run(bench, program, args, { env, input } = {}) {
   child.stdin.end(input);
   const code = await new Promise(resolve => { child.on('close', resolve); });
   return { code, out: await out, err: await err };
+}
+
+/// A port that nobody uses now.
+export async function freePort() {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address();
+  server.close();
+  await once(server, 'close');
+  return port;
 }
 
 async function text(stream) {

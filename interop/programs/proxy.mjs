@@ -1,27 +1,15 @@
 // A server with OpenAI's interface, which passes what a person writes as the last argument of `claude --print`.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { installed, says } from '../sdk/typescript/bench.mjs';
-import { CLI, environment, on } from './program.mjs';
+import { CLI, environment, freePort, on } from './program.mjs';
 
 const SERVER = join(dirname(installed.resolve('claude-max-api-proxy')), 'server', 'standalone.js');
 /// Words that people write, and that are subcommands of one program or the other.
 const WORDS = ['undo', 'login', 'serve', 'export', 'worker', 'update', 'help', 'hello'];
-
-/// A port that nobody uses now.
-async function freePort() {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address();
-  server.close();
-  await once(server, 'close');
-  return port;
-}
 
 on('claude-max-api-proxy: a message of one word is answered', async bench => {
   await bench.plays(...WORDS.map(word => says(`About ${word}.`)));

@@ -1,6 +1,7 @@
-//! `contrib/inspect`: `ah` as an agent of Inspect, which evaluates it by its own runner.
+//! `ah` as an agent of Inspect, which evaluates it by its own runner: by `contrib/inspect`, and as the program of the package
+//! inspect-swe.
 //!
-//! `cargo xtask test inspect` installs Inspect and passes its Python; without it, this test passes without testing anything.
+//! `cargo xtask test inspect` installs Inspect and passes its Python; without it, these tests pass without testing anything.
 
 use std::env;
 use std::process::Command;
@@ -11,6 +12,16 @@ use crate::binary::World;
 
 #[test]
 fn a_sample_is_solved_through_the_bridge() {
+    evaluates("ours", "forty-two");
+}
+
+#[test]
+fn a_sample_is_solved_in_the_place_of_the_original() {
+    evaluates("swe", "forty-two, for everything");
+}
+
+/// Evaluates a sample with `agent`, whose call has to return `result`.
+fn evaluates(agent: &str, result: &str) {
     let Some(python) = env::var_os("AH_TEST_INSPECT") else {
         return;
     };
@@ -20,7 +31,7 @@ fn a_sample_is_solved_through_the_bridge() {
         "/../interop/inspect/evaluate.py"
     );
     let ended = Command::new(python)
-        .args([script, env!("CARGO_BIN_EXE_ah")])
+        .args([script, env!("CARGO_BIN_EXE_ah"), agent])
         .current_dir(world.project())
         .env("HOME", world.home())
         .output()
@@ -31,11 +42,11 @@ fn a_sample_is_solved_through_the_bridge() {
     let errors = String::from_utf8_lossy(&ended.stderr);
     assert_eq!(outcome["status"], "success", "{said}\n{errors}");
     assert_eq!(outcome["score"], json!({"includes": "C"}));
-    let messages = outcome["messages"].as_array().unwrap();
-    let has = |role: &str, text: &str| {
-        let mut said = messages.iter();
-        said.any(|it| it[0] == role && it[1].as_str().unwrap().contains(text))
+    let of = |role: &str| -> Vec<&str> {
+        let messages = outcome["messages"].as_array().unwrap().iter();
+        let of_role = messages.filter(|it| it[0] == role);
+        of_role.map(|it| it[1].as_str().unwrap()).collect()
     };
-    assert!(has("system", "Answer in one sentence."));
-    assert!(has("tool", "forty-two"));
+    assert!(of("system").contains(&"Answer in one sentence."));
+    assert_eq!(of("tool"), [result]);
 }

