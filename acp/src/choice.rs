@@ -46,6 +46,8 @@ impl Busy {
 pub(crate) struct Choices {
     /// The permission mode.
     pub(crate) mode: PermissionMode,
+    /// Whether a sandbox confines the session, so that mode `sandboxed` may be chosen.
+    pub(crate) is_sandboxed: bool,
     /// Whether mode `bypassPermissions` may be chosen.
     pub(crate) may_bypass: bool,
     /// The models that are offered.
@@ -61,13 +63,7 @@ pub(crate) struct Choices {
 impl Choices {
     /// Returns the modes that may be chosen, the current one among them.
     fn modes(&self) -> impl Iterator<Item = PermissionMode> {
-        let is_offered = |mode: &PermissionMode| match mode {
-            PermissionMode::Default | PermissionMode::AcceptEdits | PermissionMode::Plan => true,
-            PermissionMode::BypassPermissions => self.may_bypass,
-            PermissionMode::DontAsk | PermissionMode::Delegate => false,
-        };
-        let all = PermissionMode::ALL.into_iter();
-        all.filter(move |mode| is_offered(mode) || *mode == self.mode)
+        PermissionMode::offered(self.mode, self.is_sandboxed, self.may_bypass)
     }
 
     /// Returns the mode with this id, if it may be chosen.
@@ -138,6 +134,10 @@ impl Choices {
 fn words(mode: PermissionMode) -> (&'static str, &'static str) {
     match mode {
         PermissionMode::Default => ("Ask", "Asks before edits and other changes"),
+        PermissionMode::Sandboxed => (
+            "Sandboxed",
+            "Runs commands and edits in the sandbox without asking",
+        ),
         PermissionMode::AcceptEdits => {
             ("Accept edits", "Edits files of the project without asking")
         }
@@ -155,6 +155,7 @@ mod tests {
     fn choices(mode: PermissionMode, may_bypass: bool) -> Choices {
         Choices {
             mode,
+            is_sandboxed: false,
             may_bypass,
             offered: vec![Offered {
                 alias: "fast".to_owned(),
@@ -167,12 +168,29 @@ mod tests {
         }
     }
 
+    fn ids(choices: &Choices) -> Vec<String> {
+        let modes = choices.mode_state().available_modes.into_iter();
+        modes.map(|mode| mode.id.to_string()).collect()
+    }
+
+    #[test]
+    fn asking_is_not_being_sandboxed() {
+        let sandboxed = Choices {
+            is_sandboxed: true,
+            ..choices(PermissionMode::Sandboxed, false)
+        };
+        assert_eq!(
+            ids(&sandboxed),
+            ["default", "sandboxed", "acceptEdits", "plan"]
+        );
+        assert_eq!(
+            sandboxed.mode_state().current_mode_id.to_string(),
+            "sandboxed"
+        );
+    }
+
     #[test]
     fn bypassing_is_offered_only_to_those_who_may() {
-        let ids = |choices: &Choices| {
-            let modes = choices.mode_state().available_modes.into_iter();
-            modes.map(|mode| mode.id.to_string()).collect::<Vec<_>>()
-        };
         let usual = choices(PermissionMode::Default, false);
         assert_eq!(ids(&usual), ["default", "acceptEdits", "plan"]);
         assert_eq!(usual.mode_of("bypassPermissions"), None);

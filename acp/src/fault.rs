@@ -15,16 +15,20 @@ pub(crate) fn invalid(text: impl Into<String>) -> Error {
 
 /// Returns the error for a session that is not open.
 pub(crate) fn not_open(session: &str) -> Error {
-    invalid(format!("there is no open session `{session}`"))
+    missing(format!("there is no open session `{session}`"))
+}
+
+/// Returns the error for what is not there.
+fn missing(text: impl Into<String>) -> Error {
+    Error::new(ErrorCode::RESOURCE_NOT_FOUND, text)
 }
 
 /// Returns the error for what the desk refuses.
 pub(crate) fn refused(refusal: Refusal) -> Error {
     let code: ErrorCode = match refusal.kind {
         RefusalKind::Model(_) => Error::auth_required().code,
-        RefusalKind::Busy | RefusalKind::Missing | RefusalKind::Failed => {
-            Error::internal_error().code
-        }
+        RefusalKind::Missing => return missing(refusal.text),
+        RefusalKind::Busy | RefusalKind::Failed => Error::internal_error().code,
     };
     Error::new(code, refusal.text)
 }

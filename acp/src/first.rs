@@ -368,11 +368,13 @@ fn set_mode(
     requests: Arc<Requests>,
     request: SetSessionModeRequest,
     to: Responder<SetSessionModeResponse>,
-    _: Peer,
+    peer: Peer,
 ) -> Result<(), Error> {
-    let held = requests.held(&request.session_id.0);
-    let set = held.and_then(|held| held.set_mode(&request.mode_id.0));
-    to.respond_with_result(set.map(|()| SetSessionModeResponse::new()))
+    answer(to, &peer, async move {
+        let held = requests.held(&request.session_id.0)?;
+        held.set_mode(&request.mode_id.0).await?;
+        Ok(SetSessionModeResponse::new())
+    })
 }
 
 fn set_option(

@@ -10,8 +10,8 @@ use agent_client_protocol::v1::schema::{
     UnstructuredCommandInput,
 };
 use ah_agent::{RunOutcome, Session, SessionChange, Stop};
-use ah_conversation::{ExitReason, Models, PermissionMode, neutralise};
-use ah_desk::{Command, OpenSession, Place, Prompt};
+use ah_conversation::{ExitReason, Models, neutralise};
+use ah_desk::{Command, OpenSession, Place, Prompt, Start, Which};
 use tokio_util::sync::CancellationToken;
 
 use crate::call::Shown;
@@ -26,6 +26,8 @@ const TITLE: usize = 80;
 /// An open session.
 pub(crate) struct Held {
     id: SessionId,
+    /// What it was opened with.
+    start: Start,
     /// `None` once it is closed. Prompts run in the order in which they wait for it.
     session: tokio::sync::Mutex<Option<Session>>,
     /// The editor's view.
@@ -44,7 +46,7 @@ pub(crate) struct Held {
 
 impl Held {
     /// Holds a session that was opened for `editor`.
-    pub(crate) fn new(opened: OpenSession, editor: Arc<Editor>) -> Self {
+    pub(crate) fn new(opened: OpenSession, start: Start, editor: Arc<Editor>) -> Self {
         let OpenSession {
             session,
             id,
@@ -62,6 +64,7 @@ impl Held {
         let permissions = &session.settings().permissions;
         let choices = Choices {
             mode: permissions.mode,
+            is_sandboxed: permissions.confined,
             may_bypass: permissions.may_bypass,
             offered,
             first: session.model().name.clone(),
@@ -71,6 +74,7 @@ impl Held {
         editor.follow(id.clone(), &session, shown, choices);
         Self {
             id,
+            start,
             session: tokio::sync::Mutex::new(Some(session)),
             editor,
             place,
@@ -85,6 +89,14 @@ impl Held {
     /// Returns the id.
     pub(crate) fn id(&self) -> &SessionId {
         &self.id
+    }
+
+    /// Returns what opens it once more as it was.
+    pub(crate) fn resumption(&self) -> Start {
+        Start {
+            which: Which::Resume(self.id.0.to_string(), None),
+            ..self.start.clone()
+        }
     }
 
     /// Returns modes and options, with what is chosen.
@@ -216,14 +228,10 @@ impl Held {
     }
 
     /// Sets the mode with this id.
-    pub(crate) fn set_mode(&self, id: &str) -> Result<(), Error> {
+    pub(crate) async fn set_mode(&self, id: &str) -> Result<(), Error> {
         let mode = self.editor.choices(|choices| choices.mode_of(id)).flatten();
         let mode = mode.ok_or_else(|| invalid(format!("the mode `{id}` cannot be chosen")))?;
-        self.apply_mode(mode);
-        Ok(())
-    }
-
-    fn apply_mode(&self, mode: PermissionMode) {
+        self.place.keep_mode(mode).await.map_err(refused)?;
         self.editor.change(SessionChange::Mode(mode));
         // A run takes the change itself, before its next step.
         if let Ok(mut held) = self.session.try_lock()
@@ -232,12 +240,13 @@ impl Held {
             session.take_changes();
         }
         self.editor.choices(|choices| choices.mode = mode);
+        Ok(())
     }
 
     /// Sets an option.
     pub(crate) async fn set_option(&self, option: &str, value: &str) -> Result<(), Error> {
         match option {
-            MODE => self.set_mode(value),
+            MODE => self.set_mode(value).await,
             MODEL => self.set_model(value).await,
             BUSY => {
                 let busy = Busy::of(value);

@@ -74,7 +74,7 @@ impl Requests {
         let audience = Audience::of(editor.clone()).with_editor(Some(editor.clone()));
         let opened = self.sessions.open(&start, audience).await;
         let opened = opened.map_err(refused)?;
-        let held = Arc::new(Held::new(opened, editor));
+        let held = Arc::new(Held::new(opened, start, editor));
         self.lock().insert(held.id().clone(), held.clone());
         Ok(held)
     }
@@ -90,10 +90,19 @@ impl Requests {
             which: Which::Resume(id.to_owned(), None),
             ..start
         };
-        if let Some(former) = self.remove(id) {
-            former.close().await;
+        let Some(former) = self.remove(id) else {
+            return self.open(start, peer).await;
+        };
+        // One process can have it open once.
+        former.close().await;
+        match self.open(start, peer.clone()).await {
+            Ok(held) => Ok(held),
+            Err(error) => {
+                // It stays open as it was.
+                self.open(former.resumption(), peer).await?;
+                Err(error)
+            }
         }
-        self.open(start, peer).await
     }
 
     /// Opens a copy of a stored session, which may be open itself.

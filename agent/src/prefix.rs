@@ -268,6 +268,9 @@ fn content(update: &Update, facts: &[String], known: &[ToolDefinition]) -> Vec<C
 fn mode_text(mode: PermissionMode) -> String {
     let meaning = match mode {
         PermissionMode::Default => "reading is allowed, other calls may need approval",
+        PermissionMode::Sandboxed => {
+            "what the sandbox confines is allowed, other calls may need approval"
+        }
         PermissionMode::AcceptEdits => {
             "reading, and editing files in the working directories, is allowed; other calls may need approval"
         }

@@ -45,7 +45,7 @@ pub enum ErrorKind {
     Store,
     /// Another process holds the session; the same may succeed later.
     SessionBusy,
-    /// The session has no such message.
+    /// There is no such session, or it has no such message.
     NotFound,
     /// The required sandbox cannot be built here.
     SandboxUnavailable,

@@ -92,10 +92,11 @@ pub fn stricter(held: PermissionMode, wanted: PermissionMode) -> Option<Permissi
 fn strictness(mode: PermissionMode) -> u8 {
     match mode {
         PermissionMode::BypassPermissions => 0,
-        PermissionMode::AcceptEdits => 1,
-        PermissionMode::Default => 2,
-        PermissionMode::DontAsk => 3,
-        PermissionMode::Plan => 4,
-        PermissionMode::Delegate => 5,
+        PermissionMode::Sandboxed => 1,
+        PermissionMode::AcceptEdits => 2,
+        PermissionMode::Default => 3,
+        PermissionMode::DontAsk => 4,
+        PermissionMode::Plan => 5,
+        PermissionMode::Delegate => 6,
     }
 }

@@ -33,8 +33,8 @@ const COMMANDS: &str = "Bash";
 pub struct Permissions {
     /// Default for calls that no rule covers.
     pub mode: PermissionMode,
-    /// Whether a sandbox confines commands and files, so that only access outside it is asked about: hosts, and tools
-    /// that run elsewhere.
+    /// Whether a sandbox confines commands and files, so that mode `sandboxed` may be chosen: it asks about access outside the
+    /// sandbox only, to hosts, and by tools that run elsewhere.
     pub confined: bool,
     /// Hosts that sandboxed commands may reach without asking.
     pub hosts: Vec<String>,
@@ -218,6 +218,7 @@ impl Permissions {
             PermissionMode::Plan => !accesses.iter().all(is_reading),
             PermissionMode::Delegate => !self.is_of_mode(call),
             PermissionMode::Default
+            | PermissionMode::Sandboxed
             | PermissionMode::AcceptEdits
             | PermissionMode::DontAsk
             | PermissionMode::BypassPermissions => false,

@@ -44,6 +44,14 @@ pub trait Place: Send + Sync {
     /// If it cannot be stored.
     async fn keep_model(&self, name: &str) -> Result<(), Refusal>;
 
+    /// Records that this permission mode was chosen. A session that is opened later begins with it if it allows less than the
+    /// settings: what is stored could be somebody else's.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be stored.
+    async fn keep_mode(&self, mode: PermissionMode) -> Result<(), Refusal>;
+
     /// Queues a message that a run takes before its next step.
     ///
     /// # Errors
@@ -54,7 +62,7 @@ pub trait Place: Send + Sync {
     /// Returns commands that are known only some time after the session was opened: prompts of its servers.
     async fn more_commands(&self) -> Vec<Command>;
 
-    /// Gives the stored session up. One without messages is removed.
+    /// Gives the stored session up. One without messages stays as well: the client knows its id.
     async fn leave(&self);
 }
 

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use ah_conversation::{
     Choice, ChoiceOption, Destination, Elicitation, ElicitationAnswer, Host, HostPermission, Hunk,
-    Input, Interaction, Nobody, PermissionAnswer, PermissionMode, PermissionRequest,
-    PermissionUpdate, Proposal, Question, ToolUse, Verdict, neutralise,
+    Input, Interaction, Nobody, PermissionAnswer, PermissionRequest, PermissionUpdate, Proposal,
+    Question, ToolUse, Verdict, neutralise,
 };
 use async_trait::async_trait;
 use serde_json::{Map, Value};
@@ -72,12 +72,8 @@ impl<A: Ask> Host for Elsewhere<A> {
                     "The agent asks to carry out its plan:\n{}",
                     cut(plan, SHOWN_INPUT)
                 );
-                let mode = PermissionUpdate::SetMode {
-                    mode: PermissionMode::Default,
-                    destination: Destination::Session,
-                };
                 let answer = self.verdict(about, None, &YES_OR_NO.map(plain)).await;
-                decided(call, answer, |_| vec![mode])
+                decided(call, answer, |_| Vec::new())
             }
             other => {
                 let about = match other {

@@ -282,7 +282,7 @@ fn chosen(
                                 "the session `{wanted}` belongs to another folder"
                             ))
                             .hint(way_to(&head, config)),
-                            None => sessions.unknown(wanted).into(),
+                            None => missing(sessions.unknown(wanted)),
                         });
                     }
                 }
@@ -295,6 +295,13 @@ fn chosen(
         SessionChoice::File(path) => Paths::of(config.environment.cwd().join(path)),
     };
     Ok((paths, transcript))
+}
+
+/// Returns the error for a session that is not there.
+fn missing(error: StoreError) -> Error {
+    let mut error = Error::from(error);
+    error.kind = ErrorKind::NotFound;
+    error
 }
 
 /// Whether the copy of a session would have the session's own UUID: then it goes on itself.

@@ -300,7 +300,7 @@ impl Subagents {
         let mut permissions = from.permissions.clone();
         tell_ignored_mode(agent, parent);
         if let Some(mode) = own_mode(agent, parent)
-            && permissions.mode != PermissionMode::BypassPermissions
+            && !includes(permissions.mode, mode)
         {
             permissions.change_mode(mode);
             // Whoever is defined to plan only reads.
@@ -533,6 +533,18 @@ fn own_mode(agent: &Agent, parent: &Parent) -> Option<PermissionMode> {
     let may_bypass = parent.settings.permissions.may_bypass;
     let is_open = |mode: &PermissionMode| *mode != PermissionMode::BypassPermissions || may_bypass;
     agent.permission_mode.filter(is_open)
+}
+
+/// Whether a subagent whose definition names `own` stays in the mode of the session, which allows it at least as much.
+fn includes(mode: PermissionMode, own: PermissionMode) -> bool {
+    match mode {
+        PermissionMode::BypassPermissions => true,
+        PermissionMode::Sandboxed => matches!(
+            own,
+            PermissionMode::Default | PermissionMode::AcceptEdits | PermissionMode::DontAsk
+        ),
+        _ => false,
+    }
 }
 
 /// Tells the user that the definition's mode is not in force.

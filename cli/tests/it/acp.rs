@@ -1,6 +1,7 @@
 //! `ah acp`: the real binary, driven by the client of the official crate over pipes.
 
 mod client;
+mod modes;
 
 use std::collections::HashMap;
 use std::fs;
@@ -715,16 +716,6 @@ fn a_session_is_listed_and_loaded_by_another_process() {
         Ok(())
     });
     assert!(server.refusals().is_empty(), "{:?}", server.refusals());
-}
-
-#[test]
-fn an_unused_session_leaves_nothing() {
-    let (world, server) = (World::new(), Server::new([says("Hello.")]));
-    edit(served(&world, &server, &[]), None, async |cx, _| {
-        begun(&cx, &world).await?;
-        Ok(())
-    });
-    assert!(world.databases().is_empty(), "{:?}", world.databases());
 }
 
 #[test]

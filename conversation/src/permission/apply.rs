@@ -65,8 +65,13 @@ impl Permissions {
         }
     }
 
-    /// Changes the mode; the mode before `plan` is remembered until the plan is approved.
+    /// Changes the mode; the mode before `plan` is remembered until the plan is approved. Where no sandbox confines the session,
+    /// `sandboxed` is `default`.
     pub fn change_mode(&mut self, mode: PermissionMode) {
+        let mode = match mode {
+            PermissionMode::Sandboxed if !self.confined => PermissionMode::Default,
+            mode => mode,
+        };
         if mode == PermissionMode::Plan && self.mode != PermissionMode::Plan {
             self.before_plan = self.mode;
         }

@@ -11,6 +11,9 @@ pub enum PermissionMode {
     /// Reading is allowed; the rest needs approval.
     #[default]
     Default,
+    /// What the sandbox confines is allowed: commands, and writing files; the rest needs approval. Like `default` in a session
+    /// that no sandbox confines.
+    Sandboxed,
     /// Reading, and writing files in the working directories, is allowed; the rest needs approval.
     AcceptEdits,
     /// Only reading is allowed.
@@ -25,8 +28,9 @@ pub enum PermissionMode {
 
 impl PermissionMode {
     /// All modes, in the order of the help text.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Default,
+        Self::Sandboxed,
         Self::AcceptEdits,
         Self::Plan,
         Self::DontAsk,
@@ -34,10 +38,21 @@ impl PermissionMode {
         Self::BypassPermissions,
     ];
 
+    /// Returns the modes that a client offers where `own` is in force: those that ask, and those that were agreed to.
+    pub fn offered(own: Self, is_sandboxed: bool, may_bypass: bool) -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().filter(move |mode| match mode {
+            Self::Default | Self::AcceptEdits | Self::Plan => true,
+            Self::Sandboxed => is_sandboxed || own == *mode,
+            Self::BypassPermissions => may_bypass || own == *mode,
+            Self::DontAsk | Self::Delegate => own == *mode,
+        })
+    }
+
     /// Returns the mode's name in settings and flags.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Default => "default",
+            Self::Sandboxed => "sandboxed",
             Self::AcceptEdits => "acceptEdits",
             Self::Plan => "plan",
             Self::DontAsk => "dontAsk",

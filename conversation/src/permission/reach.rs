@@ -10,7 +10,10 @@ impl Permissions {
             PermissionMode::BypassPermissions | PermissionMode::Delegate => Reach::Anything,
             // Only reading is allowed, whatever the rules say.
             PermissionMode::Plan => Reach::ReadOnly,
-            PermissionMode::Default | PermissionMode::AcceptEdits | PermissionMode::DontAsk => {
+            PermissionMode::Default
+            | PermissionMode::Sandboxed
+            | PermissionMode::AcceptEdits
+            | PermissionMode::DontAsk => {
                 let accesses = accesses
                     .iter()
                     .filter(|access| !access.is_for_writing(accesses));
@@ -36,7 +39,9 @@ impl Permissions {
             Access::Read(path) => self.may_read(call, path).then_some(Reach::ReadOnly),
             Access::Named(_) | Access::Ask(_) => Some(Reach::ReadOnly),
             // The sandbox limits these, not the rules; `Promised` and `Unknown` may act outside it.
-            Access::Write(_) | Access::Command(_) | Access::Confined { .. } if self.confined => {
+            Access::Write(_) | Access::Command(_) | Access::Confined { .. }
+                if self.confined && self.mode == PermissionMode::Sandboxed =>
+            {
                 Some(Reach::Anything)
             }
             Access::Write(path) if is_protected(path) => {

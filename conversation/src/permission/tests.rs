@@ -100,26 +100,30 @@ fn modes_decide_calls_without_a_rule() {
     for (name, access) in &accesses {
         table.push_str(&format!("{name:16}"));
         for mode in PermissionMode::ALL {
-            let decision = permissions(mode).decide(&call("x"), std::slice::from_ref(access));
+            let permissions = Permissions {
+                confined: true,
+                ..permissions(mode)
+            };
+            let decision = permissions.decide(&call("x"), std::slice::from_ref(access));
             table.push_str(&format!(" {:5}", word(&decision)));
         }
         table.truncate(table.trim_end().len());
         table.push('\n');
     }
-    // default, acceptEdits, plan, dontAsk, delegate, bypassPermissions
+    // default, sandboxed, acceptEdits, plan, dontAsk, delegate, bypassPermissions
     let expected = "\
-read             allow allow allow allow deny  allow
-write            ask   allow deny  deny  deny  allow
-write outside    ask   ask   deny  deny  deny  allow
-write protected  ask   ask   deny  deny  deny  allow
-files            ask   allow deny  deny  deny  allow
-command          ask   ask   deny  deny  deny  allow
-opaque           ask   ask   deny  deny  deny  allow
-host             ask   ask   deny  deny  deny  allow
-ask              ask   ask   ask   deny  deny  ask
-promised         ask   ask   ask   deny  deny  allow
-unknown          ask   ask   deny  deny  deny  allow
-in sandbox       ask   ask   deny  deny  deny  allow
+read             allow allow allow allow allow deny  allow
+write            ask   allow allow deny  deny  deny  allow
+write outside    ask   allow ask   deny  deny  deny  allow
+write protected  ask   allow ask   deny  deny  deny  allow
+files            ask   allow allow deny  deny  deny  allow
+command          ask   allow ask   deny  deny  deny  allow
+opaque           ask   allow ask   deny  deny  deny  allow
+host             ask   ask   ask   deny  deny  deny  allow
+ask              ask   ask   ask   ask   deny  deny  ask
+promised         ask   ask   ask   ask   deny  deny  allow
+unknown          ask   ask   ask   deny  deny  deny  allow
+in sandbox       ask   allow ask   deny  deny  deny  allow
 ";
     assert_eq!(table, expected);
     let delegate = permissions(PermissionMode::Delegate);

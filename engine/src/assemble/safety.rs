@@ -52,12 +52,12 @@ pub fn permissions(
         let hosts = list.tunnels.iter().filter(|to| !list.denies(to));
         permissions.hosts = hosts.map(|to| to.host.to_string()).collect();
     }
-    if config.leaves_mode_open() {
-        permissions.confined = is_confined;
-        permissions.mode = if has_person {
-            PermissionMode::Default
-        } else {
-            PermissionMode::DontAsk
+    permissions.confined = is_confined;
+    if config.leaves_mode_open() || permissions.mode == PermissionMode::Sandboxed {
+        permissions.mode = match is_confined {
+            true => PermissionMode::Sandboxed,
+            false if has_person => PermissionMode::Default,
+            false => PermissionMode::DontAsk,
         };
     } else if is_confined
         && config.interface == Interface::AgentSdk

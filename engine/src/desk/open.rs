@@ -2,10 +2,11 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ah_agent::Audience;
 use ah_agent::hooks::LineHooks;
-use ah_config::Error;
-use ah_conversation::{ContentBlock, Image, MailKind, Servers};
+use ah_agent::{Audience, Session, SessionChange};
+use ah_config::untrusted::stricter;
+use ah_config::{Error, ErrorKind};
+use ah_conversation::{ContentBlock, Image, MailKind, PermissionMode, Servers};
 use ah_desk::{Command, OpenSession, Place, Prompt, Refusal, Start, Which};
 use ah_store::{Paths, Queue, SessionStore};
 use async_trait::async_trait;
@@ -21,7 +22,6 @@ use crate::plan::SessionPlan;
 use crate::refusal::refusal;
 use crate::serve::{commands, models};
 use crate::served;
-use crate::session_folders::give_up;
 use crate::warn::Warn;
 
 impl Starts {
@@ -49,7 +49,7 @@ impl Starts {
         let shown = audience.clone();
         let opened = opening.open(&plan, at, inputs, |_| shown).await?;
         let Opened {
-            session,
+            mut session,
             store,
             warnings,
         } = opened;
@@ -62,10 +62,12 @@ impl Starts {
         if let Which::Resume(wanted, _) = &start.which
             && *wanted != id
         {
-            return Err(Error::failure(format!(
-                "there is no session with exactly the id `{wanted}`"
-            )));
+            return Err(Error::new(
+                ErrorKind::NotFound,
+                format!("there is no session with exactly the id `{wanted}`"),
+            ));
         }
+        keep_strict(&mut session, &store).await?;
         let config = &opening.config;
         Ok(OpenSession {
             id,
@@ -143,6 +145,13 @@ impl Place for OpenPlace {
         }
     }
 
+    async fn keep_mode(&self, mode: PermissionMode) -> Result<(), Refusal> {
+        match self.store() {
+            Some(store) => Ok(store.set_permission_mode(mode.as_str().to_owned()).await?),
+            None => Ok(()),
+        }
+    }
+
     fn send(&self, message: &str) -> Result<(), Refusal> {
         if let Some(store) = self.store() {
             Queue::open(&Paths::of(store.path()))?.send(MailKind::Steer, message)?;
@@ -165,10 +174,20 @@ impl Place for OpenPlace {
     }
 
     async fn leave(&self) {
-        if let Some(store) = take(&self.store) {
-            give_up(store, &self.opening.config).await;
-        }
+        take(&self.store);
     }
+}
+
+/// Has the session continue in the mode that was chosen in it, if that allows less than the one it begins with.
+async fn keep_strict(session: &mut Session, store: &SessionStore) -> Result<(), Error> {
+    let chosen = store.read(|tree| tree.permission_mode()).await?;
+    let chosen = chosen.and_then(|word| word.parse::<PermissionMode>().ok());
+    let first = session.settings().permissions.mode;
+    if let Some(mode) = chosen.and_then(|mode| stricter(first, mode)) {
+        session.controls().request(SessionChange::Mode(mode));
+        session.take_changes();
+    }
+    Ok(())
 }
 
 /// Returns a picture of a client in a form that models accept.

@@ -93,9 +93,10 @@ impl Starts {
         })
     }
 
-    /// Returns the permission modes that a client may choose.
+    /// Returns the permission modes that a client may choose; without a choice it depends on the sandbox.
     fn modes(&self) -> impl Iterator<Item = PermissionMode> {
-        modes(self.config.permission_mode.value, self.config.may_bypass)
+        let config = &self.config;
+        PermissionMode::offered(config.permission_mode.value, false, config.may_bypass)
     }
 
     /// Removes a stored session of any folder.
@@ -149,17 +150,6 @@ pub(super) fn unopened(error: OpenError) -> Error {
         OpenError::Busy(holder) => busy(&holder),
         OpenError::Store(error) => error.into(),
     }
-}
-
-/// Returns the permission modes that a client may choose where `own` is in force.
-fn modes(own: PermissionMode, may_bypass: bool) -> impl Iterator<Item = PermissionMode> {
-    let is_offered = move |mode: &PermissionMode| match mode {
-        PermissionMode::Default | PermissionMode::AcceptEdits | PermissionMode::Plan => true,
-        PermissionMode::BypassPermissions => may_bypass,
-        PermissionMode::DontAsk | PermissionMode::Delegate => false,
-    };
-    let all = PermissionMode::ALL.into_iter();
-    all.filter(move |mode| is_offered(mode) || *mode == own)
 }
 
 /// Returns the runtime of a session, which is on one thread.

@@ -36,6 +36,7 @@ impl Ruled {
         permissions.mode = match permissions.mode {
             mode @ (PermissionMode::Plan | PermissionMode::Delegate) => mode,
             PermissionMode::Default
+            | PermissionMode::Sandboxed
             | PermissionMode::AcceptEdits
             | PermissionMode::DontAsk
             | PermissionMode::BypassPermissions => PermissionMode::BypassPermissions,

@@ -26,6 +26,8 @@ pub(super) const BEGUN: &str = "session_begun";
 
 /// Model of the session, as `--model` names it.
 pub(super) const MODEL: &str = "session_model";
+/// Permission mode that was chosen in the session, as `--permission-mode` names it.
+pub(super) const PERMISSION_MODE: &str = "session_permission_mode";
 
 /// Returns the context key of a note.
 pub(super) fn note(key: &str) -> String {

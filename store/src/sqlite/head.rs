@@ -29,6 +29,8 @@ pub struct SessionHead {
     pub created_at: Time,
     /// Time of the newest message.
     pub last_written: Time,
+    /// Whether it has no message yet.
+    pub is_unused: bool,
     /// Number of messages on all branches.
     pub messages: u64,
     /// Input and output tokens on all branches.
@@ -71,6 +73,7 @@ impl SessionHead {
             name: None,
             created_at,
             last_written: created_at,
+            is_unused: false,
             messages: 0,
             tokens: 0,
             first_text: String::new(),
@@ -115,6 +118,7 @@ impl SessionHead {
                 |row| row.get(0),
             )
             .optional()?;
+        self.is_unused = newest.is_none();
         self.last_written = newest.map_or(self.created_at, Time);
         Ok(())
     }

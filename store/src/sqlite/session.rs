@@ -253,6 +253,11 @@ impl SessionStore {
         self.set_context(context::MODEL, name).await
     }
 
+    /// Records the permission mode that was chosen in the session, as `--permission-mode` names it.
+    pub async fn set_permission_mode(&self, mode: String) -> Result<(), StoreError> {
+        self.set_context(context::PERMISSION_MODE, mode).await
+    }
+
     /// Records where the session is used, for lists: the working directory, and the branch of its repository. It is written
     /// with the next records.
     pub fn note_place(&self, folder: &Path, branch: Option<&str>) {

@@ -154,7 +154,7 @@ impl Sessions {
         move |id| is_known(id) && !queued.contains(id.as_str())
     }
 
-    /// Returns the session with the newest message. Those whose files are older than that message are not opened, so the
+    /// Returns the session with the newest message; one without a message is somebody's to begin. Those whose files are older than that message are not opened, so the
     /// time hardly grows with their number.
     pub fn last_written(&self) -> Result<Option<Paths>, StoreError> {
         let is_continued = self.continued();
@@ -179,9 +179,10 @@ impl Sessions {
                 return self.last_dated(is_continued);
             }
             head.date_by(ah_ids::now());
-            if last
-                .as_ref()
-                .is_none_or(|last| written(last) < written(&head))
+            if !head.is_unused
+                && last
+                    .as_ref()
+                    .is_none_or(|last| written(last) < written(&head))
             {
                 last = Some(head);
             }
@@ -210,7 +211,7 @@ impl Sessions {
     ) -> Result<Option<Paths>, StoreError> {
         let heads = self.heads(SessionHead::read_identity)?.into_iter();
         let last = heads
-            .filter(|head| is_continued(&head.id))
+            .filter(|head| is_continued(&head.id) && !head.is_unused)
             .max_by(|one, other| written(one).cmp(&written(other)));
         Ok(last.map(|head| head.paths))
     }

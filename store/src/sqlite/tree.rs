@@ -140,6 +140,11 @@ impl Tree {
         self.at_path(context::get(&self.connection, context::MODEL))
     }
 
+    /// Returns the permission mode that was chosen in the session, as `--permission-mode` names it.
+    pub fn permission_mode(&self) -> Result<Option<String>, StoreError> {
+        self.at_path(context::get(&self.connection, context::PERMISSION_MODE))
+    }
+
     /// Returns the session's state: `idle`, `processing` or `closed`.
     pub fn state(&self) -> Result<String, StoreError> {
         let state = self.at_path(context::get(&self.connection, context::STATE))?;

@@ -123,7 +123,7 @@ pub struct Opened {
     pub messages: usize,
     /// Name of the working directory and the branch.
     pub place: String,
-    /// Whether commands run in the sandbox.
+    /// Whether mode `sandboxed` may be chosen: a sandbox confines the session.
     pub is_sandboxed: bool,
     /// Cost so far in US dollars, as far as prices are known.
     pub cost: f64,

@@ -91,12 +91,22 @@ pub fn chord(had_prefix: bool, event: &KeyEvent) -> Chord {
     }
 }
 
-/// Returns the next permission mode in turn: default, accept edits, plan, and bypass where that was agreed to.
-pub fn next_mode(mode: PermissionMode, may_bypass: bool) -> PermissionMode {
+/// Returns the next permission mode in turn: sandboxed where a sandbox confines the session, default, accept edits, plan, and
+/// bypass where that was agreed to.
+pub fn next_mode(mode: PermissionMode, is_sandboxed: bool, may_bypass: bool) -> PermissionMode {
     match mode {
+        PermissionMode::Sandboxed => PermissionMode::Default,
         PermissionMode::Default => PermissionMode::AcceptEdits,
         PermissionMode::AcceptEdits => PermissionMode::Plan,
         PermissionMode::Plan if may_bypass => PermissionMode::BypassPermissions,
+        PermissionMode::Plan
+        | PermissionMode::DontAsk
+        | PermissionMode::Delegate
+        | PermissionMode::BypassPermissions
+            if is_sandboxed =>
+        {
+            PermissionMode::Sandboxed
+        }
         PermissionMode::Plan
         | PermissionMode::DontAsk
         | PermissionMode::Delegate

@@ -145,7 +145,9 @@ fn removal(rule: &Rule, behavior: Behavior, kept: Option<Destination>) -> Option
 
 /// Returns the options and files that a rule comes from, other than the settings files for rules.
 fn origins(configured: &[Sourced<Rule>], files: &SettingsFiles, rule: &Rule) -> Vec<String> {
-    let same = configured.iter().filter(|held| held.value.says_the_same(rule));
+    let same = configured
+        .iter()
+        .filter(|held| held.value.says_the_same(rule));
     let origins = same.filter_map(|held| match &held.origin {
         Origin::File(path) if files.destination(path).is_some() => None,
         origin => Some(origin.to_string()),

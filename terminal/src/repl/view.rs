@@ -279,9 +279,9 @@ fn bottom(app: &App, columns: usize) -> Vec<String> {
     let has_word = app.is_leaving || app.hint.is_some();
     let own = match &app.session {
         Some(session) if !rows.is_empty() && !has_word => match session.mode {
-            PermissionMode::Default => None,
+            PermissionMode::Default | PermissionMode::Sandboxed => None,
             _ if app.is_remote => None,
-            other => Some(mode(other, session.is_sandboxed).to_owned()),
+            other => Some(mode(other).to_owned()),
         },
         _ => Some(own_status(app)),
     };
@@ -304,7 +304,7 @@ fn own_status(app: &App) -> String {
     // The mode of another process is not known.
     parts.push(match app.is_remote {
         true => "attached".to_owned(),
-        false => mode(session.mode, session.is_sandboxed).to_owned(),
+        false => mode(session.mode).to_owned(),
     });
     parts.extend(match app.background.running() {
         0 => None,
@@ -341,9 +341,9 @@ fn own_status(app: &App) -> String {
     }
 }
 
-fn mode(mode: PermissionMode, is_sandboxed: bool) -> &'static str {
+fn mode(mode: PermissionMode) -> &'static str {
     match mode {
-        PermissionMode::Default if is_sandboxed => "sandboxed",
+        PermissionMode::Sandboxed => "sandboxed",
         PermissionMode::Default => "ask before each action",
         PermissionMode::AcceptEdits => "accept edits",
         PermissionMode::Plan => "plan (read-only)",

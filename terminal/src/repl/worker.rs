@@ -228,7 +228,7 @@ impl SessionWorker {
             context: self.session.transcript().context_tokens(),
             messages: self.session.transcript().count(),
             place: intro::short_place(&self.factory.opening.config),
-            is_sandboxed: self.factory.opening.probe.status().confined().is_some(),
+            is_sandboxed: settings.permissions.confined,
             cost: self.factory.link.totals().cost.usd(),
             facts: self.facts().map(Box::new),
         })));

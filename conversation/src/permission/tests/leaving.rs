@@ -49,9 +49,17 @@ proptest! {
         if leaves && !has_rule && mode != PermissionMode::BypassPermissions {
             prop_assert_ne!(&decision, &Decision::Allow, "{:?} in {:?}", accesses, mode);
         }
-        // The manner without a mode asks about nothing else.
-        if confined && !leaves && mode == PermissionMode::Default {
-            prop_assert_eq!(&decision, &Decision::Allow, "{:?}", accesses);
+        if mode == PermissionMode::Sandboxed {
+            match confined {
+                true if !leaves => prop_assert_eq!(&decision, &Decision::Allow, "{:?}", accesses),
+                true => {}
+                // Without a sandbox it is the usual mode.
+                false => {
+                    let mode = PermissionMode::Default;
+                    let usual = Permissions { mode, ..permissions };
+                    prop_assert_eq!(decision, usual.decide(&call(name), &accesses));
+                }
+            }
         }
     }
 }

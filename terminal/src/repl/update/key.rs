@@ -252,7 +252,7 @@ fn next_mode(app: &mut App) -> Vec<Effect> {
     let Some(session) = &mut app.session else {
         return Vec::new();
     };
-    session.mode = keys::next_mode(session.mode, session.may_bypass);
+    session.mode = keys::next_mode(session.mode, session.is_sandboxed, session.may_bypass);
     let mut effects = vec![Effect::Task(Task::Mode(session.mode))];
     effects.extend(app.refresh_status());
     effects

@@ -823,7 +823,14 @@ fn modes_cycle() {
     for (steps, expected) in [
         ("Shift+Tab", "_ AcceptEdits  →  mode AcceptEdits"),
         ("Shift+Tab | Shift+Tab", "_ Plan  →  mode Plan"),
-        ("Shift+Tab | Shift+Tab | Shift+Tab", "_  →  mode Default"),
+        (
+            "Shift+Tab | Shift+Tab | Shift+Tab",
+            "_ Sandboxed  →  mode Sandboxed",
+        ),
+        (
+            "Shift+Tab | Shift+Tab | Shift+Tab | Shift+Tab",
+            "_  →  mode Default",
+        ),
         (
             "work | Shift+Tab",
             "_ working AcceptEdits  →  mode AcceptEdits",
