@@ -236,10 +236,11 @@ pub(crate) fn output_name(call: &ToolUseId, attempt: usize) -> String {
 /// Returns the path that a row names: absolute, and of nothing but names. `None` if it is anything else, which this program
 /// never stores.
 pub(crate) fn stored_path(bytes: &[u8]) -> Option<PathBuf> {
-    let path = Path::new(OsStr::from_bytes(bytes));
-    let names = ah_beneath::names(path.strip_prefix("/").ok()?).ok()?;
-    let path: PathBuf = std::iter::once(OsStr::new("/")).chain(names).collect();
-    (path.as_os_str().as_bytes() == bytes && path.parent().is_some()).then_some(path)
+    let below = bytes.strip_prefix(b"/")?;
+    // A long path is not taken apart into names: there may be thousands of them.
+    let is_name = |part: &[u8]| !matches!(part, b"" | b"." | b"..");
+    let is_path = below.split(|byte| *byte == b'/').all(is_name) && !below.contains(&0);
+    is_path.then(|| PathBuf::from(OsStr::from_bytes(bytes)))
 }
 
 /// Returns whether `name` is that of a file within a folder.

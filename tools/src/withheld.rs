@@ -180,8 +180,8 @@ pub(crate) fn told_beside(
 ) -> Output {
     let hides = |sandbox: &Sandbox| {
         let has_mounts = sandbox.proxy_port().is_some();
-        let hidden = &sandbox.confinement().hidden;
-        !has_mounts && !(hidden.is_empty() && withheld.reading.is_empty())
+        let is_seen = sandbox.confinement().hidden.is_empty() && withheld.reading.is_empty();
+        !has_mounts && !is_seen
     };
     let (Content::Bytes(bytes), true) = (&output.content, output.is_error) else {
         return output;
