@@ -1,14 +1,19 @@
 //! The files that deny rules keep from a command and from all that it starts, as they are when it starts.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
 
 use ah_conversation::{Content, Denied, HiddenFiles, Output};
 use ah_process::{Bounds, Command, Sandbox, Withheld};
 
 /// Number of names that are looked at for the patterns of all rules, those nearest to their folders first.
 const LOOKED_AT: usize = 30_000;
+/// Longest time in which the clock of a file system may stand still.
+const TICK: Duration = Duration::from_millis(100);
 /// Number of files and folders that are withheld of each kind.
 const MOST: usize = 1_000;
 /// Folders of the system, which are not searched for a pattern that stands for all files.
@@ -81,29 +86,114 @@ pub fn found(files: &HiddenFiles) -> Vec<PathBuf> {
 
 /// Looks for the files and folders that patterns stand for by a part of their path.
 fn matching(files: &HiddenFiles) -> Vec<PathBuf> {
+    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut before = match kept.iter().position(|(of, _)| of == files) {
+        Some(at) => kept.swap_remove(at).1,
+        None => HashMap::new(),
+    };
+    let mut now = HashMap::new();
     let mut found = Vec::new();
     let mut folders: VecDeque<PathBuf> = files.searched().into();
     let mut seen: BTreeSet<PathBuf> = folders.iter().cloned().collect();
     let mut left = LOOKED_AT;
     while let Some(folder) = folders.pop_front() {
-        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
-            let Some(fewer) = left.checked_sub(1) else {
-                return found;
-            };
-            left = fewer;
+        let known = before.remove(&folder);
+        let listing = Listing::of(&folder, files, known, left);
+        found.extend(listing.matching.iter().cloned());
+        let below = listing
+            .folders
+            .iter()
+            .filter(|path| seen.insert((*path).clone()));
+        folders.extend(below.cloned());
+        let count = listing.count;
+        now.insert(folder, listing);
+        let Some(fewer) = left.checked_sub(count).filter(|left| *left > 0) else {
+            break;
+        };
+        left = fewer;
+    }
+    kept.truncate(MOST_SEARCHES - 1);
+    kept.insert(0, (files.clone(), now));
+    found
+}
+
+/// Folders with what was found in them.
+type Listings = HashMap<PathBuf, Listing>;
+
+/// The last searches: most of what they have looked at is the same for the next command.
+static KEPT: Mutex<Vec<(HiddenFiles, Listings)>> = Mutex::new(Vec::new());
+
+/// Number of searches that are kept: those of two kinds of rules, in two places.
+const MOST_SEARCHES: usize = 4;
+
+/// What was found in a folder.
+struct Listing {
+    /// The folder as it was before; `None` if it had just been changed, and may have been again within the same moment.
+    as_was: Option<Identity>,
+    count: usize,
+    matching: Vec<PathBuf>,
+    folders: Vec<PathBuf>,
+}
+
+/// What changes when a name comes into a folder or goes.
+#[derive(PartialEq)]
+struct Identity {
+    file: (u64, u64),
+    /// The time that no program can set.
+    changed: SystemTime,
+}
+
+impl Identity {
+    fn of(folder: &Path) -> Option<Self> {
+        let found = fs::symlink_metadata(folder).ok()?;
+        let seconds = Duration::from_secs(u64::try_from(found.ctime()).ok()?);
+        let rest = Duration::from_nanos(u64::try_from(found.ctime_nsec()).ok()?);
+        Some(Self {
+            file: (found.dev(), found.ino()),
+            changed: SystemTime::UNIX_EPOCH + seconds + rest,
+        })
+    }
+
+    /// Whether the clock of the file system has gone on since: two changes at once have one time.
+    fn is_settled(&self) -> bool {
+        self.changed.elapsed().is_ok_and(|age| age > TICK)
+    }
+}
+
+impl Listing {
+    /// Lists at most `most` names of a folder, unless it is as it was.
+    fn of(folder: &Path, files: &HiddenFiles, known: Option<Self>, most: usize) -> Self {
+        let identity = Identity::of(folder);
+        let is_known =
+            |known: &Self| identity.is_some() && known.as_was == identity && known.count <= most;
+        if let Some(known) = known.filter(is_known) {
+            return known;
+        }
+        let mut listing = Self {
+            as_was: identity.filter(Identity::is_settled),
+            count: 0,
+            matching: Vec::new(),
+            folders: Vec::new(),
+        };
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        for entry in entries.take(most) {
+            listing.count += 1;
             let path = entry.path();
             let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
             if SYSTEM.iter().any(|system| path == Path::new(system)) {
                 continue;
             }
             if files.hides(&path) {
-                found.push(path);
-            } else if is_folder && seen.insert(path.clone()) {
-                folders.push_back(path);
+                listing.matching.push(path);
+            } else if is_folder {
+                listing.folders.push(path);
             }
         }
+        if listing.count == most {
+            listing.as_was = None;
+        }
+        listing
     }
-    found
 }
 
 /// Returns the files of programs, but for the shell that runs the command.

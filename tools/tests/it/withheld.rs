@@ -120,3 +120,28 @@ async fn a_command_is_told_which_file_is_kept_from_it() {
     let told = format!("[a rule denies `{}` to all commands]", place.display());
     assert!(shown.ends_with(&told), "{shown}");
 }
+
+/// What was found in a folder is kept until a name in it comes or goes.
+#[tokio::test]
+async fn files_that_come_and_go_are_looked_up_for_each_command() {
+    let folder = folder();
+    let line = "cat $(find . -name '*pem')";
+    for _ in 0..2 {
+        let shown = run(&folder, line, "Read(*.pem)").await;
+        assert!(!shown.contains("secret"), "{shown}");
+    }
+    for name in ["new.pem", "sub/deep/other.pem", "sub/made/a/b.pem"] {
+        let path = folder.path(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, "secret 5\n").unwrap();
+        let shown = run(&folder, line, "Read(*.pem)").await;
+        assert!(!shown.contains("secret"), "{name}: {shown}");
+        std::fs::rename(&path, folder.path("sub/plain")).unwrap();
+        let shown = run(&folder, "cat sub/pl*", "Read(*.pem)").await;
+        assert!(shown.contains("secret 5"), "{name}: {shown}");
+        std::fs::rename(folder.path("sub/plain"), folder.path("sub/late.pem")).unwrap();
+        let shown = run(&folder, line, "Read(*.pem)").await;
+        assert!(!shown.contains("secret"), "{name}: {shown}");
+        std::fs::remove_file(folder.path("sub/late.pem")).unwrap();
+    }
+}
