@@ -159,7 +159,9 @@ impl Reader<'_> {
         let text = String::from_utf8_lossy(&head.0);
         let text = without_agent_id(&text).trim_end().to_owned();
         Ok(match length > head.0.len() as u64 {
-            true => format!("{text}\n... the first {MOST} of {length} bytes; in a shell: `ah -c show N --output`"),
+            true => format!(
+                "{text}\n... the first {MOST} of {length} bytes; in a shell: `ah -c show N --output`"
+            ),
             false => text,
         })
     }
