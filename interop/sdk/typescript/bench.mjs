@@ -158,7 +158,8 @@ export class Bench {
 
   end() {
     this.server?.kill('SIGKILL');
-    rmSync(this.folder, { recursive: true, force: true });
+    // A program that was ended may still be writing.
+    rmSync(this.folder, { recursive: true, force: true, maxRetries: 8 });
   }
 }
 
