@@ -36,10 +36,12 @@ pub(crate) fn permission_mode(
     for (_, wanted) in wanted {
         // The default mode asks less if commands are confined.
         let is_open = interface == Interface::Native && held.origin == Origin::BuiltIn;
-        match (
-            untrusted::stricter(held.value, wanted.value),
-            &wanted.origin,
-        ) {
+        // Without a sandbox, which is not known here, nobody may be asked.
+        let least = match held.value {
+            PermissionMode::Sandboxed => PermissionMode::DontAsk,
+            mode => mode,
+        };
+        match (untrusted::stricter(least, wanted.value), &wanted.origin) {
             (Some(_), _) => held = wanted,
             (None, _) if is_open && wanted.value == held.value => held = wanted,
             (None, Origin::File(path)) if wanted.value != held.value => {

@@ -495,7 +495,7 @@ fn an_untrusted_project_has_no_styles_and_its_links_lead_nowhere() {
 
 #[test]
 fn an_untrusted_project_makes_the_mode_stricter_and_never_looser() {
-    use PermissionMode::{AcceptEdits, BypassPermissions, Default, Plan};
+    use PermissionMode::{AcceptEdits, BypassPermissions, Default, Plan, Sandboxed};
     for (user, project, interface, expected, is_skipped) in [
         (None, "plan", Interface::Native, Plan, false),
         (None, "default", Interface::Native, Default, false),
@@ -509,6 +509,15 @@ fn an_untrusted_project_makes_the_mode_stricter_and_never_looser() {
         ),
         (None, "default", Interface::AgentSdk, Default, false),
         (Some("plan"), "acceptEdits", Interface::Native, Plan, true),
+        (None, "sandboxed", Interface::Native, Default, true),
+        (
+            Some("sandboxed"),
+            "acceptEdits",
+            Interface::Native,
+            Sandboxed,
+            true,
+        ),
+        (Some("sandboxed"), "plan", Interface::Native, Plan, false),
         (
             Some("acceptEdits"),
             "plan",

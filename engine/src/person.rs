@@ -134,8 +134,9 @@ impl<A: Ask> Elsewhere<A> {
         };
         let text = |name: &str| input.get(name)?.as_str();
         let hunks = match (text(OLD), text(NEW), text(CONTENT)) {
-            (Some(old), Some(new), _) => hunks(old, new),
-            (_, _, Some(content)) => hunks("", content),
+            (Some(old), Some(new), None) => hunks(old, new),
+            (None, None, Some(content)) => hunks("", content),
+            // What is not drawn must be read.
             _ => return None,
         };
         let lines = hunks.iter().flat_map(|hunk| &hunk.lines);

@@ -228,6 +228,8 @@ impl Live {
             state.running = true;
             if is_free {
                 state.begun_ms = Some(now_ms());
+                // That of the last run; the next one says its own.
+                state.mode = None;
             }
             is_free
         })

@@ -9,7 +9,7 @@
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int};
 use std::ptr;
-use std::sync::OnceLock;
+use std::sync::{Once, OnceLock};
 
 use rusqlite::ffi::{
     SQLITE_CANTOPEN, SQLITE_OPEN_CREATE, SQLITE_OPEN_SUPER_JOURNAL, sqlite3_file, sqlite3_vfs,
@@ -36,18 +36,20 @@ thread_local! {
 /// Has every connection of this process that is opened from now on delete no file for the name in a journal. To be called before
 /// the first one is opened; more calls do nothing.
 pub fn guard() {
-    BEFORE.get_or_init(|| {
-        // SAFETY: SQLite returns a table that is there as long as the process, or none. The copy is never freed, and differs in
-        // the function that opens, whose signature is the same.
-        unsafe {
-            let table = sqlite3_vfs_find(ptr::null()).as_ref()?;
-            let own = Box::leak(Box::new(*table));
-            own.zName = c"ah".as_ptr();
-            own.pNext = ptr::null_mut();
-            own.xOpen = Some(open);
-            sqlite3_vfs_register(own, 1);
-            table.xOpen
-        }
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // SAFETY: SQLite returns a table that is there as long as the process, or none.
+        let Some(table) = (unsafe { sqlite3_vfs_find(ptr::null()).as_ref() }) else {
+            return;
+        };
+        // Before others can open files through it.
+        BEFORE.get_or_init(|| table.xOpen);
+        let own = Box::leak(Box::new(*table));
+        own.zName = c"ah".as_ptr();
+        own.pNext = ptr::null_mut();
+        own.xOpen = Some(open);
+        // SAFETY: the copy is never freed, and differs in the function that opens, whose signature is the same.
+        unsafe { sqlite3_vfs_register(own, 1) };
     });
 }
 

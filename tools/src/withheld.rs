@@ -12,8 +12,8 @@ use ah_process::{Bounds, Command, Sandbox, Withheld};
 
 /// Number of names that are looked at for the patterns of all rules, those nearest to their folders first.
 const LOOKED_AT: usize = 30_000;
-/// Longest time in which the clock of a file system may stand still.
-const TICK: Duration = Duration::from_millis(100);
+/// Longest time in which the clock of a file system may stand still: that of FAT, which is the coarsest.
+const TICK: Duration = Duration::from_secs(2);
 /// Number of files and folders that are withheld of each kind.
 const MOST: usize = 1_000;
 /// Folders of the system, which are not searched for a pattern that stands for all files.

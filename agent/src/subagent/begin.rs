@@ -178,7 +178,8 @@ impl Subagents {
         let mut session = Session::open(ports, toolbox, settings)
             .await
             .map_err(|error| error.to_string())?;
-        if own_mode(&agent, &parent).is_none() {
+        let mode = parent.settings.permissions.mode;
+        if own_mode(&agent, &parent).is_none_or(|own| includes(mode, own)) {
             parent.controls.lead(&session.controls);
         }
         session.origin_prompt = parent.origin_prompt;
@@ -531,7 +532,11 @@ fn ports(
 /// Returns the mode of the definition, unless it would give more rights than the session may have.
 fn own_mode(agent: &Agent, parent: &Parent) -> Option<PermissionMode> {
     let may_bypass = parent.settings.permissions.may_bypass;
-    let is_open = |mode: &PermissionMode| *mode != PermissionMode::BypassPermissions || may_bypass;
+    let is_open = |mode: &PermissionMode| match mode {
+        PermissionMode::BypassPermissions => may_bypass,
+        PermissionMode::Sandboxed => false,
+        _ => true,
+    };
     agent.permission_mode.filter(is_open)
 }
 
@@ -549,10 +554,14 @@ fn includes(mode: PermissionMode, own: PermissionMode) -> bool {
 
 /// Tells the user that the definition's mode is not in force.
 fn tell_ignored_mode(agent: &Agent, parent: &Parent) {
-    if agent.permission_mode != own_mode(agent, parent) {
+    if let Some(mode) = agent.permission_mode
+        && own_mode(agent, parent).is_none()
+        && mode != parent.settings.permissions.mode
+    {
         parent.ports.audience.notice(&format!(
-            "the subagent `{}` runs in the mode of the session: its definition names `bypassPermissions`, which is not enabled in this session",
-            agent.name
+            "the subagent `{}` runs in the mode of the session: its definition names `{}`, which is not enabled in this session",
+            agent.name,
+            mode.as_str()
         ));
     }
 }

@@ -422,7 +422,7 @@ sessions mv
   2 invalid value `0` for `--max-turns <N>`: expected a whole number above 0
   `ah --help` lists all options and commands
 --permission-mode yolo hi
-  2 invalid value `yolo` for `--permission-mode <MODE>` [possible values: default, acceptEdits, plan, dontAsk, delegate, bypassPermissions]
+  2 invalid value `yolo` for `--permission-mode <MODE>` [possible values: default, sandboxed, acceptEdits, plan, dontAsk, delegate, bypassPermissions]
   `ah --help` lists all options and commands
 --model
   2 a value is required for `--model <NAME>` but none was supplied

@@ -95,7 +95,7 @@ hint: `ah --help` lists all options and commands
 exit code 2
 
 $ ah --permission-mode sometimes go
-error: invalid value `sometimes` for `--permission-mode <MODE>` [possible values: default, acceptEdits, plan, dontAsk, delegate, bypassPermissions]
+error: invalid value `sometimes` for `--permission-mode <MODE>` [possible values: default, sandboxed, acceptEdits, plan, dontAsk, delegate, bypassPermissions]
 hint: `ah --help` lists all options and commands
 exit code 2
 

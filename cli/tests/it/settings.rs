@@ -234,7 +234,7 @@ error: <project>/.ah/settings.json:2:29: `Bash(` is not a rule: expected `Tool` 
 hint: correct the file, or choose the settings files to read with `--setting-sources`
 exit code 1
 
-error: <project>/.ah/settings.json:1:33: unknown permission mode `never`; known are default, acceptEdits, plan, dontAsk, delegate, bypassPermissions
+error: <project>/.ah/settings.json:1:33: unknown permission mode `never`; known are default, sandboxed, acceptEdits, plan, dontAsk, delegate, bypassPermissions
 hint: correct the file, or choose the settings files to read with `--setting-sources`
 exit code 1
 

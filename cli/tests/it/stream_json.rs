@@ -207,7 +207,7 @@ fn r3_control_requests_are_answered_while_a_run_goes_on() {
     assert!(told.remove(0).contains("\"commands\""));
     insta::assert_snapshot!(told.join("\n"), @r#"
 3: {"mode":"plan"}
-4: error: unknown permission mode `yolo`; known are default, acceptEdits, plan, dontAsk, delegate, bypassPermissions
+4: error: unknown permission mode `yolo`; known are default, sandboxed, acceptEdits, plan, dontAsk, delegate, bypassPermissions
 5: error: Cannot set permission mode to bypassPermissions: the session was not started with --dangerously-skip-permissions or --allow-dangerously-skip-permissions
 6: {"model":"claude-haiku-5-5"}
 7: error: no API key for OpenAI

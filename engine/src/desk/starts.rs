@@ -93,10 +93,10 @@ impl Starts {
         })
     }
 
-    /// Returns the permission modes that a client may choose; without a choice it depends on the sandbox.
+    /// Returns the permission modes that a client may choose. Where no sandbox confines the session, `sandboxed` is `default`.
     fn modes(&self) -> impl Iterator<Item = PermissionMode> {
         let config = &self.config;
-        PermissionMode::offered(config.permission_mode.value, false, config.may_bypass)
+        PermissionMode::offered(config.permission_mode.value, true, config.may_bypass)
     }
 
     /// Removes a stored session of any folder.

@@ -220,8 +220,8 @@ async fn no_tool_leaves_the_sandbox_unasked_in_any_mode() {
             match effects {
                 Person => assert!(!is_allowed, "{what}"),
                 Outside => assert!(!is_allowed || is_free, "{what}"),
-                // The manner without a mode asks about nothing inside.
-                Inside if confined && mode == PermissionMode::Default => {
+                // It asks about nothing inside.
+                Inside if confined && mode == PermissionMode::Sandboxed => {
                     assert!(is_allowed, "{what}: {decision:?}");
                 }
                 Inside => {}

@@ -346,9 +346,8 @@ impl Sandbox {
         let mut running = None;
         let mut veil = Veil::default();
         if !confinement.tier.has_namespaces() {
-            veil = Veil::over(&mut layout).map_err(SetupError::of)?;
+            veil = self.hide(Veil::over(&mut layout).map_err(SetupError::of)?);
             running = Some(self.readable.begin(&mut layout));
-            self.hide(&veil);
         }
         let snapshot = ProtectedSnapshot::take(confinement.watched_paths(&layout));
         let kept = match confinement.tier.has_namespaces() {
@@ -382,15 +381,23 @@ impl Sandbox {
             return Ok(());
         }
         let hidden = self.hidden.lock().unwrap_or_else(PoisonError::into_inner);
-        hidden.restore().map_err(SetupError::of)?;
-        self.readable.is_restored();
+        // A sandbox that has hidden nothing cannot say that all is back.
+        if *hidden != Veil::default() {
+            hidden.restore().map_err(SetupError::of)?;
+            self.readable.is_restored();
+        }
         Ok(())
     }
 
-    /// Keeps in mind what is hidden.
-    fn hide(&self, veil: &Veil) {
+    /// Keeps in mind what is hidden; returns it with what is hidden from commands that still run, which may move it where this
+    /// one finds it.
+    fn hide(&self, mut veil: Veil) -> Veil {
         let mut hidden = self.hidden.lock().unwrap_or_else(PoisonError::into_inner);
-        hidden.clone_from(veil);
+        if self.readable.is_at_stake() {
+            veil.join(&hidden);
+        }
+        hidden.clone_from(&veil);
+        veil
     }
 
     /// Gives a launcher its order, and waits until the command runs; `told` is then who is told of its changes. If the

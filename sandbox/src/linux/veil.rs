@@ -7,19 +7,21 @@
 //! file that this one has made there, and neither can make further names of files.
 
 use std::collections::{HashMap, HashSet};
+use std::fs::Metadata;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::UNIX_EPOCH;
 
 use rustix::fs::{Mode, RenameFlags, mkdirat, renameat_with};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::quarantine::{move_aside, parts};
-use crate::listing::{entries, look, open};
+use crate::listing::{entries, look, open, permit};
 use crate::plan::{Identity, Layout};
 
 /// Most files that are hidden in such folders, those in hidden folders included.
@@ -35,7 +37,26 @@ pub(super) struct Veil {
     /// The folders that can be written, in which it all is.
     tops: Vec<Vec<u8>>,
     /// Those above others first.
-    places: Vec<(Vec<u8>, Identity)>,
+    places: Vec<(Vec<u8>, Known)>,
+}
+
+/// What a file is known by, under whatever name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+struct Known {
+    inode: Identity,
+    /// Time at which it was made, in nanoseconds since 1970, where the file system tells: inodes are used again.
+    born: Option<u64>,
+}
+
+impl Known {
+    fn of(found: &Metadata) -> Self {
+        let born = found.created().ok();
+        let born = born.and_then(|born| born.duration_since(UNIX_EPOCH).ok());
+        Self {
+            inode: (found.dev(), found.ino()),
+            born: born.and_then(|born| born.as_nanos().try_into().ok()),
+        }
+    }
 }
 
 /// What the commands that run can read beside hidden files.
@@ -100,18 +121,33 @@ impl Veil {
                 }
             }
         }
-        let known: HashSet<Identity> = veil.places.iter().map(|(_, known)| *known).collect();
+        let known: HashSet<Identity> = veil.places.iter().map(|(_, known)| known.inode).collect();
         beside.retain(|(_, known_by)| !known.contains(known_by));
         layout.beside = beside;
-        veil.places
-            .sort_by_key(|(path, _)| (bytes(path).components().count(), path.clone()));
+        veil.sort();
         Ok(veil)
     }
 
+    /// Adds what another one hides.
+    pub fn join(&mut self, other: &Self) {
+        let is_new = |top: &&_| !self.tops.contains(top);
+        let tops: Vec<_> = other.tops.iter().filter(is_new).cloned().collect();
+        self.tops.extend(tops);
+        let held: HashSet<_> = self.places.iter().cloned().collect();
+        let places = { other.places.iter() }.filter(|place| !held.contains(place));
+        self.places.extend(places.cloned());
+        self.sort();
+    }
+
+    fn sort(&mut self) {
+        self.places
+            .sort_by_key(|(path, _)| (bytes(path).components().count(), path.clone()));
+    }
+
     fn add(&mut self, path: &Path) -> io::Result<()> {
-        let found = look(path)?;
+        let known = Known::of(&look(path)?);
         let path = path.as_os_str().as_bytes().to_vec();
-        self.places.push((path, (found.dev(), found.ino())));
+        self.places.push((path, known));
         match self.places.len() > MOST_HIDDEN {
             true => Err(io::Error::other(
                 "too many files are hidden in the project for this tier",
@@ -120,13 +156,17 @@ impl Veil {
         }
     }
 
-    /// Adds a file, or a folder with all that is in it.
+    /// Adds a file, or a folder with all that is in it. What others remove meanwhile is nowhere, and what nobody here can list no
+    /// command can take apart.
     fn add_all(&mut self, path: &Path) -> io::Result<()> {
         let mut waiting = vec![path.to_owned()];
         while let Some(path) = waiting.pop() {
-            self.add(&path)?;
-            if look(&path)?.is_dir() {
-                waiting.extend(entries(&path)?.flatten().map(|entry| entry.path()));
+            match self.add(&path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                added => added?,
+            }
+            if let Ok(inside) = entries(&path) {
+                waiting.extend(inside.flatten().map(|entry| entry.path()));
             }
         }
         Ok(())
@@ -144,28 +184,30 @@ impl Veil {
         loop {
             let gone = places.iter().filter(|(path, known)| {
                 let now = look(bytes(path)).ok();
-                now.is_none_or(|now| (now.dev(), now.ino()) != *known)
+                now.is_none_or(|now| Known::of(&now) != *known)
             });
-            let gone: HashSet<Identity> = gone.map(|(_, known)| *known).collect();
+            let gone: HashSet<Known> = gone.map(|(_, known)| *known).collect();
             if gone.is_empty() {
                 return Ok(aside);
             }
             let found = self.search(&gone)?;
             // What is nowhere was removed.
             places.retain(|(_, known)| !gone.contains(known) || found.contains_key(known));
-            let moved =
-                { places.iter() }.find_map(|(path, known)| Some((bytes(path), found.get(known)?)));
-            if let Some((path, at)) = moved {
-                if look(path).is_ok() {
-                    aside.push(move_aside(path));
+            for (path, known) in &places {
+                let Some(at) = found.get(known) else {
+                    continue;
+                };
+                // It has come back with its folder; the others are looked for once more.
+                if !look(at).is_ok_and(|now| Known::of(&now) == *known) {
+                    break;
                 }
-                put_back(at, path)?;
+                put_back(at, bytes(path), &mut aside)?;
             }
         }
     }
 
     /// Looks for files by what they are known by.
-    fn search(&self, wanted: &HashSet<Identity>) -> io::Result<HashMap<Identity, PathBuf>> {
+    fn search(&self, wanted: &HashSet<Known>) -> io::Result<HashMap<Known, PathBuf>> {
         let mut found = HashMap::new();
         let mut left = MOST_SEARCHED;
         let mut folders: Vec<PathBuf> = self.tops.iter().map(|top| bytes(top).into()).collect();
@@ -177,7 +219,7 @@ impl Veil {
                 left = left.checked_sub(1).ok_or_else(|| {
                     io::Error::other("a hidden file was moved, and cannot be found among so many")
                 })?;
-                let known = (metadata.dev(), metadata.ino());
+                let known = Known::of(&metadata);
                 if wanted.contains(&known) {
                     found.insert(known, entry.path());
                 }
@@ -190,19 +232,34 @@ impl Veil {
     }
 }
 
-/// Moves a file back to where it was. The folders around are opened without following links.
-fn put_back(from: &Path, to: &Path) -> Result<(), Errno> {
+/// Moves a file back to where it was, and aside what is in the way. The folders around are opened without following links.
+fn put_back(from: &Path, to: &Path, aside: &mut Vec<PathBuf>) -> Result<(), Errno> {
     let ((around, name), (folder, wanted)) = (parts(from)?, parts(to)?);
-    let (around, folder) = (open(around)?, folder_at(folder)?);
-    renameat_with(around, name, folder, wanted, RenameFlags::NOREPLACE)
+    let (around, folder) = (open(around)?, folder_at(folder, aside)?);
+    if look(to).is_ok() {
+        aside.push(move_aside(to));
+    }
+    let rename = || renameat_with(&around, name, &folder, wanted, RenameFlags::NOREPLACE);
+    match rename() {
+        // The command may have closed one of them.
+        Err(Errno::ACCESS) => {
+            let opened = permit(&around, 0o700).and(permit(&folder, 0o700));
+            opened.and_then(|()| rename())
+        }
+        renamed => renamed,
+    }
 }
 
-/// Opens a folder, and makes those that are missing.
-fn folder_at(path: &Path) -> Result<OwnedFd, Errno> {
+/// Opens a folder, and makes those that are missing; a file or a link in its place is the command's.
+fn folder_at(path: &Path, aside: &mut Vec<PathBuf>) -> Result<OwnedFd, Errno> {
     match open(path) {
-        Err(Errno::NOENT) => {
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {
             let (above, name) = parts(path)?;
-            mkdirat(folder_at(above)?, name, Mode::RWXU)?;
+            let above = folder_at(above, aside)?;
+            if look(path).is_ok() {
+                aside.push(move_aside(path));
+            }
+            mkdirat(above, name, Mode::RWXU)?;
             open(path)
         }
         opened => opened,
@@ -258,6 +315,7 @@ impl Drop for Running {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
     use crate::access::Access;
@@ -291,7 +349,7 @@ mod tests {
     #[test]
     fn what_was_moved_comes_back_and_what_was_removed_does_not() {
         type Move = fn(&Path);
-        let moves: [(&str, Move, &[&str]); 6] = [
+        let moves: [(&str, Move, &[&str]); 7] = [
             ("nothing", |_| (), &[]),
             (
                 "a file",
@@ -322,6 +380,17 @@ mod tests {
                     fs::remove_dir_all(root.join("sub")).unwrap();
                 },
                 &[],
+            ),
+            (
+                "a file, into a folder that is closed then, and a file in the place of its own",
+                |root| {
+                    fs::create_dir(root.join("x")).unwrap();
+                    fs::rename(root.join("sub/deep/secret"), root.join("x/t")).unwrap();
+                    fs::set_permissions(root.join("x"), fs::Permissions::from_mode(0o500)).unwrap();
+                    fs::remove_dir(root.join("sub/deep")).unwrap();
+                    fs::write(root.join("sub/deep"), "").unwrap();
+                },
+                &["sub/deep.quarantined"],
             ),
             (
                 "a folder behind a link to it",

@@ -7,6 +7,7 @@ import { Pictures } from './pictures.js';
 /// Names of the permission modes, and what they mean.
 const MODES = {
   default: ['Ask', 'Asks before edits and other changes'],
+  sandboxed: ['Sandboxed', 'Runs commands and edits in the sandbox unasked, and asks about what it does not cover'],
   acceptEdits: ['Accept edits', 'Edits files of the project unasked, and asks before other changes'],
   plan: ['Plan', 'Reads and plans, changes nothing'],
   dontAsk: ['Deny', 'Denies what it would have to ask about'],
@@ -103,7 +104,7 @@ export class Composer {
     this.#current ??= this.#choices.model;
     this.#models();
     const { mode, modes } = this.#choices;
-    show(this.mode, mode === null && el('option', { value: '', title: 'Commands run in the sandbox, and what it does not cover asks' }, 'Sandboxed'),
+    show(this.mode, mode === null && el('option', { value: '', title: 'Sandboxed where there is a sandbox, else ask' }, 'As usual'),
       modes.map(it => el('option', { value: it, title: MODES[it]?.[1] }, MODES[it]?.[0] ?? it)));
     this.#set(this.mode, this.#state.mode ?? mode ?? '');
     this.chosen.hidden = false;

@@ -35,7 +35,7 @@ pub(super) fn check(connection: &Connection) -> Result<(), Failure> {
         let is_ours = page != 0 && OURS.contains(&sql);
         let foreign = match kind.as_str() {
             "table" | "index" if is_ours => None,
-            "table" if page == 0 => Some("virtual table"),
+            "table" if page == 0 || is_virtual(&sql) => Some("virtual table"),
             "table" => not_plain_table(connection, &name, &sql)?,
             "index" => not_plain_index(connection, &name, &sql)?,
             "view" => Some("view"),
@@ -46,12 +46,17 @@ pub(super) fn check(connection: &Connection) -> Result<(), Failure> {
             return Err(Failure::Refused {
                 reason: format!("it has the {kind} `{name}`, and this program makes none"),
                 hint: Some(
-                    "it was changed by another program; remove it, or ask who sent it".to_owned(),
+                    "another program has changed it, or a newer `ah` has made it: ask who sent it, or update".to_owned(),
                 ),
             });
         }
     }
     Ok(())
+}
+
+/// Whether a module makes the table.
+fn is_virtual(sql: &str) -> bool {
+    sql.to_ascii_uppercase().starts_with("CREATE VIRTUAL")
 }
 
 /// Returns what is not plain about a table.

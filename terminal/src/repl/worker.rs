@@ -328,6 +328,10 @@ impl SessionWorker {
         let run = self.run(async |session, stop| session.run(blocks, stop).await.map(Some));
         let ending = run.await;
         self.take_back(lent);
+        if matches!(ending, Ok(Ending::Left)) {
+            // What was lent for the prompt does not last.
+            self.hand_over(None);
+        }
         ending
     }
 

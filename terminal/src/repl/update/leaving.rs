@@ -10,6 +10,9 @@ use super::super::effect::{Effect, Task};
 /// What a session that no other process can open is told.
 const BOUND: &str = "only a stored session of this folder can go to the background";
 
+/// What is said while something waits that only this terminal can do.
+const HELD: &str = "what is queued here runs in this terminal; take it back with Esc first";
+
 /// Leaves the run to a process in the background: once its step has ended, or at once if that was asked before.
 pub fn to_background(app: &mut App) -> Vec<Effect> {
     if app.is_remote {
@@ -18,6 +21,7 @@ pub fn to_background(app: &mut App) -> Vec<Effect> {
     let hint = match &mut app.work {
         None => "nothing is running; /background PROMPT continues in the background",
         Some(_) if app.is_bound => BOUND,
+        Some(_) if !app.held.is_empty() => HELD,
         Some(work) if !work.is_run => "only a run of the agent can go to the background",
         Some(work) => {
             let is_at_once = work.is_leaving || work.retry.is_some();
