@@ -22,6 +22,7 @@ fn the_end_of_a_running_output_is_seen_and_all_of_it_on_request() {
     // The viewer has it whole, and what comes meanwhile.
     seat.types("\x0f");
     seat.sees("    tick 35\n");
+    seat.sees("of 44 ");
     seat.types("g");
     seat.sees("    tick 1\n    tick 2\n");
     seat.types("G");

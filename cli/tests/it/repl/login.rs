@@ -262,6 +262,7 @@ fn is_back(seat: &Seat, text: &str) {
         let after = screen.rsplit_once(text);
         after.is_some_and(|(_, after)| after.contains("? for help"))
     });
+    seat.sees_no_more("Esc interrupts");
 }
 
 /// A key of the environment is not the login's, even if the login has one of the same name.
