@@ -73,7 +73,12 @@ async fn output(
     // What still runs has not been stored.
     let so_far = || {
         let output = lives.of(&name).output(&call, OUTPUT)?;
-        Some(lives.shown().redacted(&String::from_utf8_lossy(&output)))
+        let is_cut = output.len() == OUTPUT;
+        Some(
+            lives
+                .shown()
+                .so_far(&String::from_utf8_lossy(&output), is_cut),
+        )
     };
     let output = found.or_else(so_far);
     let output = output.ok_or_else(|| missing("call", &call))?;

@@ -92,6 +92,16 @@ impl Shown {
         self.0.redact(text).into_owned()
     }
 
+    /// Returns what a program has written so far without secrets, nor parts of one: the end of one may stand where the text `is_cut`
+    /// at its beginning, and the first part of one at its end.
+    pub(crate) fn so_far(&self, text: &str, is_cut: bool) -> String {
+        let text = match text.split_once('\n') {
+            Some((_, whole)) if is_cut => whole,
+            _ => text,
+        };
+        self.redacted(&text[..self.safe_length(text)])
+    }
+
     /// Returns the number of bytes of a text that may be shown before what follows it is known: the rest may be the first
     /// part of a secret.
     pub(crate) fn safe_length(&self, text: &str) -> usize {
@@ -264,6 +274,23 @@ mod tests {
     use ah_desk::FileFate;
 
     use super::*;
+
+    #[test]
+    fn what_is_written_so_far_shows_no_part_of_a_secret() {
+        let secret = ("MY_TOKEN".to_owned(), "a-long-secret".to_owned());
+        let shown = Shown::without_secrets_of(Environment::new([secret], "/".into()));
+        for (text, is_cut, expected) in [
+            (
+                "one\nkey = a-long-secret\n",
+                false,
+                "one\nkey = [MY_TOKEN]\n",
+            ),
+            ("key = a-long-s", false, "key = "),
+            ("secret\ntwo\n", true, "two\n"),
+        ] {
+            assert_eq!(shown.so_far(text, is_cut), expected);
+        }
+    }
 
     #[test]
     fn changes_are_shown_without_secrets() {
