@@ -228,8 +228,6 @@ impl Live {
             state.running = true;
             if is_free {
                 state.begun_ms = Some(now_ms());
-                // That of the last run; the next one says its own.
-                state.mode = None;
             }
             is_free
         })
@@ -403,6 +401,8 @@ impl Lives {
                 RunEvent::Began(opened) => {
                     let own = live.get_or_insert_with(|| self.of(&opened));
                     own.take();
+                    // That of the last run; this one says its own.
+                    own.state.send_modify(|state| state.mode = None);
                     *lock(&own.stop) = Some(running.stop.clone());
                     if let Some(begun) = begun.take() {
                         // Whoever asked may be gone.

@@ -178,8 +178,7 @@ impl Subagents {
         let mut session = Session::open(ports, toolbox, settings)
             .await
             .map_err(|error| error.to_string())?;
-        let mode = parent.settings.permissions.mode;
-        if own_mode(&agent, &parent).is_none_or(|own| includes(mode, own)) {
+        if follows(&agent, &parent) {
             parent.controls.lead(&session.controls);
         }
         session.origin_prompt = parent.origin_prompt;
@@ -540,16 +539,16 @@ fn own_mode(agent: &Agent, parent: &Parent) -> Option<PermissionMode> {
     agent.permission_mode.filter(is_open)
 }
 
+/// Whether a subagent is in the mode of the session, and changes with it.
+fn follows(agent: &Agent, parent: &Parent) -> bool {
+    let mode = parent.settings.permissions.mode;
+    own_mode(agent, parent).is_none_or(|own| includes(mode, own))
+}
+
 /// Whether a subagent whose definition names `own` stays in the mode of the session, which allows it at least as much.
 fn includes(mode: PermissionMode, own: PermissionMode) -> bool {
-    match mode {
-        PermissionMode::BypassPermissions => true,
-        PermissionMode::Sandboxed => matches!(
-            own,
-            PermissionMode::Default | PermissionMode::AcceptEdits | PermissionMode::DontAsk
-        ),
-        _ => false,
-    }
+    use PermissionMode::{AcceptEdits, BypassPermissions, Default, DontAsk, Sandboxed};
+    mode == BypassPermissions || mode == Sandboxed && matches!(own, Default | AcceptEdits | DontAsk)
 }
 
 /// Tells the user that the definition's mode is not in force.

@@ -12,6 +12,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
 
 use crate::assemble::HostExtensions;
+use crate::confinement;
 use crate::open::busy;
 use crate::plan::{ResumePoint, SessionChoice, SessionPlan};
 use crate::serve::{ServeRequest, models, serve_host};
@@ -96,7 +97,8 @@ impl Starts {
     /// Returns the permission modes that a client may choose. Where no sandbox confines the session, `sandboxed` is `default`.
     fn modes(&self) -> impl Iterator<Item = PermissionMode> {
         let config = &self.config;
-        PermissionMode::offered(config.permission_mode.value, true, config.may_bypass)
+        let own = config.permission_mode.value;
+        PermissionMode::offered(own, confinement::is_wanted(config), config.may_bypass)
     }
 
     /// Removes a stored session of any folder.
