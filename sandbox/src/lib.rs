@@ -9,7 +9,8 @@
 //! argument, which must then call [`launcher`] and nothing else. The launcher is single-threaded, as namespaces
 //! require, and holds nothing of the parent's memory.
 //!
-//! This is the only crate with `unsafe`. It does not decide which commands are confined.
+//! This is the only crate with `unsafe`, so it also has what keeps SQLite from deleting files that a journal names. It does not
+//! decide which commands are confined.
 
 #![cfg_attr(
     not(all(target_os = "linux", feature = "enforcement")),
@@ -45,6 +46,8 @@ mod recorder;
 #[cfg(any(test, all(target_os = "macos", feature = "enforcement")))]
 mod seatbelt;
 mod second_name;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 mod survey;
 #[cfg(not(all(any(target_os = "linux", target_os = "macos"), feature = "enforcement")))]
 mod unsupported;
@@ -68,6 +71,8 @@ pub use macos::{
 };
 pub use proxy::Proxy;
 pub use recorder::{Recorder, Recorders, UpcomingChange};
+#[cfg(feature = "sqlite")]
+pub use sqlite::guard as guard_sqlite;
 #[cfg(not(all(any(target_os = "linux", target_os = "macos"), feature = "enforcement")))]
 pub use unsupported::{
     Child, ChildGuard, Guarantee, Sandbox, check, conceal, finish_journal, is_confined, launcher,

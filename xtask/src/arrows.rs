@@ -17,10 +17,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("ah-process", &["ah-conversation", "ah-sandbox"]),
     ("ah-git", &["ah-conversation", "ah-process"]),
     ("ah-provider", &["ah-conversation", "ah-diff", "ah-http"]),
-    ("ah-sqlite", &[]),
     (
         "ah-store",
-        &["ah-beneath", "ah-conversation", "ah-ids", "ah-sqlite"],
+        &["ah-beneath", "ah-conversation", "ah-ids", "ah-sandbox"],
     ),
     (
         "ah-store-postgres",
@@ -35,8 +34,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "ah-http",
             "ah-process",
             "ah-replace",
+            "ah-sandbox",
             "ah-schema",
-            "ah-sqlite",
         ],
     ),
     (

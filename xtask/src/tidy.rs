@@ -16,8 +16,8 @@ const EMPTY_NAMES: [&str; 9] = [
 ];
 /// Folders that are not checked: build output, files left by runs, and the corpus of arbitrary inputs.
 const SKIPPED_FOLDERS: [&str; 6] = ["target", ".git", ".ah", ".venv", "node_modules", "corpus"];
-/// Crates that need `unsafe`: what confines processes, and what SQLite opens files through.
-const UNSAFE_CRATES: [&str; 2] = ["sandbox", "sqlite"];
+/// Crate that confines processes, which needs `unsafe`.
+const UNSAFE_CRATE: &str = "sandbox";
 /// Crates that know tools only through their port, and names of tools that have no other meaning there.
 const TOOLLESS_CRATES: [&str; 4] = ["conversation", "provider", "store", "agent"];
 const TOOL_NAMES: [&str; 4] = ["bash", "edit", "glob", "grep"];
@@ -109,12 +109,10 @@ fn faults_of_source(path: &Path, source: &str) -> Vec<String> {
         if code
             .split(|c: char| !c.is_alphanumeric() && c != '_')
             .any(|word| word == "unsafe")
-            && !is_in(&UNSAFE_CRATES)
-            && !is_in(&["xtask"])
+            && !is_in(&[UNSAFE_CRATE, "xtask"])
         {
             faults.push(format!(
-                "line {number}: `unsafe` outside `{}`; move it there",
-                UNSAFE_CRATES.join("` and `")
+                "line {number}: `unsafe` outside `{UNSAFE_CRATE}`; move it there"
             ));
         }
         for name in TOOL_NAMES {

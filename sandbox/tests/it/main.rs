@@ -5,6 +5,7 @@
 mod above;
 mod attacks;
 mod ending;
+mod journals;
 mod left;
 mod ready;
 mod tiers;

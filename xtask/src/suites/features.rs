@@ -116,7 +116,7 @@ mod tests {
             ("config", "overlay"),
             ("fleet", "graphile postgres"),
             ("mcp", "client"),
-            ("sandbox", "enforcement"),
+            ("sandbox", "enforcement sqlite"),
             ("store", "fault-injection"),
         ] {
             assert_eq!(
