@@ -2,7 +2,10 @@
 //! then the command. So the launcher can have the sandbox ready before there is a command.
 
 use std::ffi::OsString;
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
+use std::time::UNIX_EPOCH;
 
 use serde::{Deserialize, Serialize};
 
@@ -74,9 +77,9 @@ pub(crate) struct Layout {
     /// Directories that cannot be renamed.
     pub pinned: Vec<PathBuf>,
     /// Without mounts: folders with something hidden in or below them, that can be written.
-    pub way: Vec<PathBuf>,
+    pub way: Vec<(PathBuf, Known)>,
     /// Without mounts: what is beside hidden files in these folders.
-    pub beside: Vec<(PathBuf, Identity)>,
+    pub beside: Vec<(PathBuf, Known)>,
 }
 
 /// Path that is visible to the command.
@@ -92,6 +95,27 @@ pub(crate) struct Mount {
 
 /// Device and inode of a file.
 pub(crate) type Identity = (u64, u64);
+
+/// What a file is known by, under whatever name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) struct Known {
+    pub inode: Identity,
+    pub is_folder: bool,
+    /// Time at which it was made, in nanoseconds since 1970, where the file system tells: inodes are used again.
+    born: Option<u64>,
+}
+
+impl Known {
+    pub fn of(found: &Metadata) -> Self {
+        let born = found.created().ok();
+        let born = born.and_then(|born| born.duration_since(UNIX_EPOCH).ok());
+        Self {
+            inode: (found.dev(), found.ino()),
+            is_folder: found.is_dir(),
+            born: born.and_then(|born| born.as_nanos().try_into().ok()),
+        }
+    }
+}
 
 /// Content of a mount.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -123,6 +123,7 @@ fn finish((known, kept, project): Written, lives: bool) -> Option<Vec<PathBuf>> 
         (path.path(), identity)
     });
     let mut moved = ProtectedSnapshot::from_iter(known).quarantine();
+    let kept = kept.on_device(before, now);
     // What cannot be put back stays where it is, as the user would have left it.
     moved.extend(kept.put_back().unwrap_or_default());
     moved.extend(kept.restore());

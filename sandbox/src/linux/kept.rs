@@ -109,6 +109,14 @@ impl Kept {
         Self { veil, ..self }
     }
 
+    /// Returns the same where the number of a device is another one since.
+    pub fn on_device(self, before: u64, now: u64) -> Self {
+        Self {
+            veil: self.veil.on_device(before, now),
+            ..self
+        }
+    }
+
     /// Puts back what was moved of what is hidden. Returns the new names of what was in its place.
     pub fn put_back(&self) -> std::io::Result<Vec<PathBuf>> {
         self.veil.restore()

@@ -1,7 +1,9 @@
 //! Second layer: Landlock enforces the same policy again, so that a faulty mount is no escape.
 
-use std::fs;
-use std::os::fd::OwnedFd;
+use std::collections::HashSet;
+use std::fs::{self, File, Metadata};
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use landlock::{
@@ -9,18 +11,57 @@ use landlock::{
     Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 
-use rustix::fs::{FileType, fstat};
-
 use super::setup::SetupResult;
 use crate::access::{Access, Tier};
 use crate::bounds::Bounds;
 use crate::environment::NODE_PROXY;
-use crate::plan::Layout;
+use crate::plan::{Identity, Known, Layout};
 
 /// Required ABI: since version 3, truncation needs write permission.
 const FLOOR: ABI = ABI::V3;
 /// Newest ABI used if available.
 const BEST: ABI = ABI::V6;
+
+/// What is allowed at a path, and below it.
+struct Rule {
+    path: PathBuf,
+    rights: BitFlags<AccessFs>,
+    /// What must be there still, if another command could put something else there.
+    seen: Option<Seen>,
+}
+
+/// What was at a path when it was looked up.
+enum Seen {
+    Inode(Identity),
+    Known(Known),
+}
+
+impl Seen {
+    fn is(&self, found: &Metadata) -> bool {
+        match self {
+            Self::Inode(inode) => Known::of(found).inode == *inode,
+            Self::Known(known) => Known::of(found) == *known,
+        }
+    }
+}
+
+impl Rule {
+    fn new(path: impl Into<PathBuf>, rights: BitFlags<AccessFs>) -> Self {
+        Self {
+            path: path.into(),
+            rights,
+            seen: None,
+        }
+    }
+
+    fn of(seen: Seen, path: &Path, rights: BitFlags<AccessFs>) -> Self {
+        Self {
+            path: path.to_owned(),
+            rights,
+            seen: Some(seen),
+        }
+    }
+}
 
 /// Restricts this process and its descendants. Paths are resolved in the file system that the process is in.
 pub(crate) fn restrict(tier: Tier, layout: &Layout) -> SetupResult<()> {
@@ -35,7 +76,6 @@ pub(crate) fn restrict(tier: Tier, layout: &Layout) -> SetupResult<()> {
         false => Scope::AbstractUnixSocket | Scope::Signal,
     };
     let status = ruleset(AccessFs::from_all, network, scope, rules(tier, layout))
-        .and_then(|ruleset| beside_hidden(ruleset, layout))
         .and_then(RulesetCreated::restrict_self)
         .map_err(|error| format!("landlock: {error}"))?;
     match status.ruleset {
@@ -55,11 +95,11 @@ pub(crate) fn bounded(bounds: &Bounds) -> SetupResult<OwnedFd> {
     };
     let device = AccessFs::WriteFile | AccessFs::IoctlDev | content;
     let devices = ["null", "zero", "full", "random", "urandom"];
-    let devices = devices.map(|name| (Path::new("/dev").join(name), device));
-    let writable = { bounds.writable.iter() }.map(|path| (path.clone(), rights(Access::ALL)));
+    let devices = devices.map(|name| Rule::new(Path::new("/dev").join(name), device));
+    let writable = { bounds.writable.iter() }.map(|path| Rule::new(path, rights(Access::ALL)));
     let mut rules: Vec<_> = devices.into_iter().chain(writable).collect();
     if hides {
-        around(Path::new("/"), Access::READ, &bounds.hidden, &mut rules);
+        Around::new(Access::READ, &bounds.hidden).add(Path::new("/"), &mut rules);
     }
     let governed = |abi| (AccessFs::from_all(abi) & !reading) | content;
     let scope = Scope::AbstractUnixSocket | Scope::Signal;
@@ -74,7 +114,7 @@ fn ruleset(
     governed: impl Fn(ABI) -> BitFlags<AccessFs>,
     network: BitFlags<AccessNet>,
     scope: BitFlags<Scope>,
-    rules: Vec<(PathBuf, BitFlags<AccessFs>)>,
+    rules: Vec<Rule>,
 ) -> Result<RulesetCreated, RulesetError> {
     let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
@@ -86,13 +126,18 @@ fn ruleset(
         ruleset = ruleset.handle_access(network)?;
     }
     let mut ruleset = ruleset.create()?;
-    for (path, rights) in rules {
+    for rule in rules {
         // Missing paths need no rule.
-        let Ok(fd) = PathFd::new(&path) else { continue };
-        let mut rights = rights & governed(BEST);
-        let of_file = rights & AccessFs::from_file(BEST);
-        if of_file != rights && !path.is_dir() {
-            rights = of_file;
+        let Ok(fd) = PathFd::new(&rule.path) else {
+            continue;
+        };
+        let Ok(found) = look(&fd) else { continue };
+        if rule.seen.is_some_and(|seen| !seen.is(&found)) {
+            continue;
+        }
+        let mut rights = rule.rights & governed(BEST);
+        if !found.is_dir() {
+            rights &= AccessFs::from_file(BEST);
         }
         if !rights.is_empty() {
             ruleset = ruleset.add_rule(PathBeneath::new(fd, rights))?;
@@ -101,25 +146,9 @@ fn ruleset(
     Ok(ruleset)
 }
 
-/// Adds the rules for what is beside hidden files in folders that can be written, if it is still the same.
-fn beside_hidden(
-    mut ruleset: RulesetCreated,
-    layout: &Layout,
-) -> Result<RulesetCreated, RulesetError> {
-    for (path, known) in &layout.beside {
-        let Ok(fd) = PathFd::new(path) else { continue };
-        let Ok(found) = fstat(&fd) else { continue };
-        if (found.st_dev, found.st_ino) != *known {
-            continue;
-        }
-        let is_folder = FileType::from_raw_mode(found.st_mode).is_dir();
-        let rights = match is_folder {
-            true => rights(Access::ALL),
-            false => rights(Access::ALL) & AccessFs::from_file(BEST),
-        };
-        ruleset = ruleset.add_rule(PathBeneath::new(fd, rights))?;
-    }
-    Ok(ruleset)
+/// Looks at what was opened only as a place.
+fn look(fd: &PathFd) -> io::Result<Metadata> {
+    File::from(fd.as_fd().try_clone_to_owned()?).metadata()
 }
 
 /// Returns whether this kernel has the required version.
@@ -137,63 +166,96 @@ pub(crate) fn is_new_enough() -> bool {
     version >= FLOOR as i64
 }
 
-fn rules(tier: Tier, layout: &Layout) -> Vec<(PathBuf, BitFlags<AccessFs>)> {
+fn rules(tier: Tier, layout: &Layout) -> Vec<Rule> {
     let mut rules = Vec::new();
     for mount in &layout.mounts {
-        if layout.way.contains(&mount.path) {
+        if layout.way.iter().any(|(folder, _)| *folder == mount.path) {
             continue;
         }
         // With mounts of their own, hidden paths are covered already.
-        if tier.has_namespaces() || !mount.access.is_read_only() {
-            rules.push((mount.path.clone(), rights(mount.access)));
+        if tier.has_namespaces() {
+            rules.push(Rule::new(&mount.path, rights(mount.access)));
+        } else if !mount.access.is_read_only() {
+            let rule = Rule::new(&mount.path, rights(mount.access));
+            let seen = mount.identity.map(Seen::Inode);
+            rules.push(Rule { seen, ..rule });
         } else {
-            around(&mount.path, mount.access, &layout.masked, &mut rules);
+            Around::new(mount.access, &layout.masked).add(&mount.path, &mut rules);
         }
     }
     // What is read in these folders has rules of its own.
     let unread = rights(Access::ALL) & !(AccessFs::ReadFile | AccessFs::Execute);
-    rules.extend(layout.way.iter().map(|folder| (folder.clone(), unread)));
+    let found = |(path, known): &(PathBuf, Known), rights| {
+        // A command that runs could put a link there.
+        Rule::of(Seen::Known(*known), path, rights)
+    };
+    rules.extend(layout.way.iter().map(|folder| found(folder, unread)));
+    let beside = layout.beside.iter();
+    rules.extend(beside.map(|beside| found(beside, rights(Access::ALL))));
     let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev;
     for name in ["null", "zero", "full", "random", "urandom", "tty", "ptmx"] {
-        rules.push((Path::new("/dev").join(name), device));
+        rules.push(Rule::new(Path::new("/dev").join(name), device));
     }
     // Else those are the terminals of the user, and a rule cannot be for new ones alone.
     if tier.has_namespaces() {
-        rules.push(("/dev/pts".into(), device | AccessFs::ReadDir));
+        rules.push(Rule::new("/dev/pts", device | AccessFs::ReadDir));
     }
-    rules.push(("/dev/shm".into(), rights(Access::ALL)));
+    rules.push(Rule::new("/dev/shm", rights(Access::ALL)));
     if tier.has_namespaces() {
         // Debuggers write to `/proc/PID/mem`; the kernel checks which processes they may trace.
-        rules.push(("/proc".into(), rights(Access::READ) | AccessFs::WriteFile));
-        rules.push(("/".into(), AccessFs::ReadDir.into()));
-        rules.push((NODE_PROXY.0.into(), rights(Access::READ)));
+        rules.push(Rule::new(
+            "/proc",
+            rights(Access::READ) | AccessFs::WriteFile,
+        ));
+        rules.push(Rule::new("/", AccessFs::ReadDir.into()));
+        rules.push(Rule::new(NODE_PROXY.0, rights(Access::READ)));
     } else {
         // The kernel consults Landlock about files of other processes.
-        rules.push(("/proc".into(), rights(Access::READ)));
+        rules.push(Rule::new("/proc", rights(Access::READ)));
     }
     rules
 }
 
-/// Adds the rules of a folder. A rule holds for all below, so where something is hidden there, each of its neighbours
-/// gets one; of the folders on the way, only the names can be seen.
-fn around(
-    path: &Path,
+/// Rules around what is hidden. A rule holds for all below, so where something is hidden there, each of its neighbours gets one;
+/// of the folders on the way, only the names can be seen.
+struct Around<'a> {
     access: Access,
-    hidden: &[PathBuf],
-    rules: &mut Vec<(PathBuf, BitFlags<AccessFs>)>,
-) {
-    if hidden.iter().any(|hidden| hidden == path) {
-        return;
+    hidden: &'a [PathBuf],
+    /// By which they are known under a name that they have been given meanwhile.
+    inodes: HashSet<Identity>,
+}
+
+impl<'a> Around<'a> {
+    fn new(access: Access, hidden: &'a [PathBuf]) -> Self {
+        let found = hidden
+            .iter()
+            .filter_map(|path| fs::symlink_metadata(path).ok());
+        Self {
+            access,
+            hidden,
+            inodes: found.map(|found| Known::of(&found).inode).collect(),
+        }
     }
-    if !hidden.iter().any(|hidden| hidden.starts_with(path)) {
-        rules.push((path.to_owned(), rights(access)));
-        return;
-    }
-    rules.push((path.to_owned(), AccessFs::ReadDir.into()));
-    for entry in fs::read_dir(path).into_iter().flatten().flatten() {
-        // The target of a link has rules at its own path.
-        if entry.file_type().is_ok_and(|kind| !kind.is_symlink()) {
-            around(&entry.path(), access, hidden, rules);
+
+    fn add(&self, path: &Path, rules: &mut Vec<Rule>) {
+        let is_hidden = |found: &Metadata| self.inodes.contains(&Known::of(found).inode);
+        let Ok(found) = fs::symlink_metadata(path) else {
+            return;
+        };
+        if is_hidden(&found) || self.hidden.iter().any(|hidden| hidden == path) {
+            return;
+        }
+        let rule = |rights| Rule::of(Seen::Inode(Known::of(&found).inode), path, rights);
+        if !self.hidden.iter().any(|hidden| hidden.starts_with(path)) {
+            rules.push(rule(rights(self.access)));
+            return;
+        }
+        rules.push(rule(AccessFs::ReadDir.into()));
+        for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+            // The target of a link has rules at its own path.
+            if entry.file_type().is_ok_and(|kind| !kind.is_symlink()) {
+                self.add(&entry.path(), rules);
+            }
         }
     }
 }

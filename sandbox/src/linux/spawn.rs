@@ -347,7 +347,8 @@ impl Sandbox {
         let mut veil = Veil::default();
         if !confinement.tier.has_namespaces() {
             veil = self.hide(Veil::over(&mut layout).map_err(SetupError::of)?);
-            running = Some(self.readable.begin(&mut layout));
+            let begun = self.readable.begin(&mut layout, &veil);
+            running = Some(begun.map_err(SetupError::of)?);
         }
         let snapshot = ProtectedSnapshot::take(confinement.watched_paths(&layout));
         let kept = match confinement.tier.has_namespaces() {

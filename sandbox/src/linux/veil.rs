@@ -3,18 +3,16 @@
 //! A rule of Landlock holds for all below a folder, so the folders above a hidden file have none for reading, and each of the
 //! other files in them has one of its own. What a command makes there itself, it can write, and read only the next can. The
 //! kernel lets nothing be moved from there to where it could be read. Where it can still be moved, the next command might read it:
-//! so it is put back after a command and before the next, found by its inode. While one runs, the next one can read no
-//! file that this one has made there, and neither can make further names of files.
+//! so it is put back after a command and before the next, found by its inode. Into a folder that a command has made it could move
+//! it at any time: until it has ended, what others find there are the files that are not hidden, each with a rule of its own. No
+//! command can make further names of files.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::Metadata;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::UNIX_EPOCH;
 
 use rustix::fs::{Mode, RenameFlags, mkdirat, renameat_with};
 use rustix::io::Errno;
@@ -22,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use super::quarantine::{move_aside, parts};
 use crate::listing::{entries, look, open, permit};
-use crate::plan::{Identity, Layout};
+use crate::plan::{Identity, Known, Layout};
 
 /// Most files that are hidden in such folders, those in hidden folders included.
 const MOST_HIDDEN: usize = 20_000;
@@ -40,25 +38,6 @@ pub(super) struct Veil {
     places: Vec<(Vec<u8>, Known)>,
 }
 
-/// What a file is known by, under whatever name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-struct Known {
-    inode: Identity,
-    /// Time at which it was made, in nanoseconds since 1970, where the file system tells: inodes are used again.
-    born: Option<u64>,
-}
-
-impl Known {
-    fn of(found: &Metadata) -> Self {
-        let born = found.created().ok();
-        let born = born.and_then(|born| born.duration_since(UNIX_EPOCH).ok());
-        Self {
-            inode: (found.dev(), found.ino()),
-            born: born.and_then(|born| born.as_nanos().try_into().ok()),
-        }
-    }
-}
-
 /// What the commands that run can read beside hidden files.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Readable(Arc<Mutex<State>>);
@@ -68,7 +47,8 @@ struct State {
     running: usize,
     /// Whether what a command has moved could not be put back.
     is_lost: bool,
-    beside: HashSet<Identity>,
+    /// The folders beside hidden files that all of them can read: the kernel lets none of them move a hidden file there.
+    folders: HashSet<Known>,
 }
 
 /// A command that runs.
@@ -110,19 +90,16 @@ impl Veil {
                     if found.is_dir() && hidden.iter().any(|hidden| hidden.starts_with(&path)) {
                         folders.push(path);
                     } else {
-                        beside.push((path, (found.dev(), found.ino())));
+                        beside.push((path, Known::of(&found)));
                     }
                 }
-                layout.way.push(folder);
-                if beside.len() > MOST_BESIDE {
-                    return Err(io::Error::other(
-                        "too many files are beside hidden ones for this tier",
-                    ));
-                }
+                let known = Known::of(&look(&folder)?);
+                layout.way.push((folder, known));
+                few_enough(beside.len())?;
             }
         }
-        let known: HashSet<Identity> = veil.places.iter().map(|(_, known)| known.inode).collect();
-        beside.retain(|(_, known_by)| !known.contains(known_by));
+        let hidden = veil.inodes();
+        beside.retain(|(_, known)| !hidden.contains(&known.inode));
         layout.beside = beside;
         veil.sort();
         Ok(veil)
@@ -137,6 +114,22 @@ impl Veil {
         let places = { other.places.iter() }.filter(|place| !held.contains(place));
         self.places.extend(places.cloned());
         self.sort();
+    }
+
+    /// Returns the same where the number of a device is another one since, as it may be when the machine was started anew.
+    pub fn on_device(mut self, before: u64, now: u64) -> Self {
+        for (_, known) in &mut self.places {
+            if known.inode.0 == before {
+                known.inode.0 = now;
+            }
+        }
+        self
+    }
+
+    fn inodes(&self) -> HashSet<Identity> {
+        { self.places.iter() }
+            .map(|(_, known)| known.inode)
+            .collect()
     }
 
     fn sort(&mut self) {
@@ -266,6 +259,16 @@ fn folder_at(path: &Path, aside: &mut Vec<PathBuf>) -> Result<OwnedFd, Errno> {
     }
 }
 
+/// Fails if so many files beside hidden ones are too many rules.
+fn few_enough(beside: usize) -> io::Result<()> {
+    match beside > MOST_BESIDE {
+        true => Err(io::Error::other(
+            "too many files are beside hidden ones for this tier",
+        )),
+        false => Ok(()),
+    }
+}
+
 fn bytes(path: &[u8]) -> &Path {
     Path::new(std::ffi::OsStr::from_bytes(path))
 }
@@ -283,17 +286,35 @@ impl Readable {
         state.is_lost = false;
     }
 
-    /// Leaves in the layout, of the files beside hidden ones, those that all commands can read which run.
-    pub fn begin(&self, layout: &mut Layout) -> Running {
+    /// Replaces in the layout, of the folders beside hidden files, those that a command which runs may not read by what is in
+    /// them. `veil` is what is hidden.
+    pub fn begin(&self, layout: &mut Layout, veil: &Veil) -> io::Result<Running> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match state.running {
-            0 => state.beside = layout.beside.iter().map(|(_, known)| *known).collect(),
-            _ => layout
-                .beside
-                .retain(|(_, known)| state.beside.contains(known)),
+        if state.running > 0 {
+            let hidden = veil.inodes();
+            let mut waiting = std::mem::take(&mut layout.beside);
+            while let Some((path, known)) = waiting.pop() {
+                if !known.is_folder || state.folders.contains(&known) {
+                    layout.beside.push((path, known));
+                } else {
+                    for entry in entries(&path).into_iter().flatten().flatten() {
+                        let Ok(found) = entry.metadata() else {
+                            continue;
+                        };
+                        let inside = Known::of(&found);
+                        if !found.is_symlink() && !hidden.contains(&inside.inode) {
+                            waiting.push((entry.path(), inside));
+                        }
+                    }
+                    layout.way.push((path, known));
+                }
+                few_enough(layout.beside.len() + layout.way.len() + waiting.len())?;
+            }
         }
+        let folders = layout.beside.iter().map(|(_, known)| *known);
+        state.folders = folders.filter(|known| known.is_folder).collect();
         state.running += 1;
-        Running(self.0.clone())
+        Ok(Running(self.0.clone()))
     }
 }
 
@@ -422,42 +443,78 @@ mod tests {
     }
 
     #[test]
-    fn what_is_made_while_a_command_runs_no_other_can_read() {
+    fn what_was_moved_comes_back_though_its_device_has_another_number_by_then() {
         let (_folder, root, mut layout) = laid();
-        let names = |layout: &Layout| {
-            let names = layout
-                .beside
+        let veil = Veil::over(&mut layout).unwrap();
+        let device = Known::of(&look(&root).unwrap()).inode.0;
+        let before = veil.on_device(device, device + 1);
+        fs::rename(root.join("sub/deep/secret"), root.join("t")).unwrap();
+        before.restore().unwrap();
+        assert!(!root.join("sub/deep/secret").exists(), "a control");
+        before.on_device(device + 1, device).restore().unwrap();
+        assert!(root.join("sub/deep/secret").exists());
+    }
+
+    #[test]
+    fn of_a_folder_that_was_made_while_a_command_runs_others_can_read_the_files() {
+        let (_folder, root, mut layout) = laid();
+        let named = |list: &[(PathBuf, Known)]| {
+            let names = list
                 .iter()
                 .map(|(path, _)| path.strip_prefix(&root).unwrap());
             let mut names: Vec<_> = names.map(|name| name.display().to_string()).collect();
             names.sort();
             names
         };
+        let names = |layout: &Layout| named(&layout.beside);
         let look = || {
             let mut layout = Layout {
                 way: Vec::new(),
                 beside: Vec::new(),
                 ..layout.clone()
             };
-            Veil::over(&mut layout).unwrap();
-            layout
+            let veil = Veil::over(&mut layout).unwrap();
+            (layout, veil)
         };
         let readable = Readable::default();
-        let mut first = look();
-        let running = readable.begin(&mut first);
+        let (mut first, veil) = look();
+        let running = readable.begin(&mut first, &veil).unwrap();
         assert_eq!(names(&first), ["other", "sub/beside"]);
-        fs::create_dir(root.join("made")).unwrap();
-        let mut second = look();
-        assert_eq!(names(&second), ["made", "other", "sub/beside"]);
-        drop(readable.begin(&mut second));
-        assert_eq!(names(&second), ["other", "sub/beside"]);
+        for name in ["made/in", "other/late"] {
+            fs::create_dir_all(root.join(name)).unwrap();
+        }
+        for name in ["made/a", "made/in/b", "sub/new", "other/late/c"] {
+            fs::write(root.join(name), name).unwrap();
+        }
+        // It could have been moved there, and it may be at any time.
+        fs::hard_link(root.join("sub/deep/secret"), root.join("made/hard")).unwrap();
+        let (mut second, veil) = look();
+        assert_eq!(names(&second), ["made", "other", "sub/beside", "sub/new"]);
+        let beside = readable.begin(&mut second, &veil).unwrap();
+        let found = ["made/a", "made/in/b", "other", "sub/beside", "sub/new"];
+        assert_eq!(names(&second), found);
+        assert_eq!(
+            named(&second.way),
+            ["", "made", "made/in", "sub", "sub/deep"]
+        );
+        // They are those of the first one, not those of the last.
         drop(running);
-        let mut third = look();
-        let _running = readable.begin(&mut third);
-        assert_eq!(names(&third), ["made", "other", "sub/beside"]);
+        let (mut third, veil) = look();
+        drop(readable.begin(&mut third, &veil).unwrap());
+        assert_eq!(names(&third), found);
+        // One that took the place of a folder is another one.
+        fs::remove_dir_all(root.join("other")).unwrap();
+        fs::create_dir_all(root.join("other")).unwrap();
+        let (mut fourth, veil) = look();
+        drop(readable.begin(&mut fourth, &veil).unwrap());
+        assert!(!names(&fourth).contains(&"other".to_owned()));
+        drop(beside);
+        let (mut last, veil) = look();
+        let _running = readable.begin(&mut last, &veil).unwrap();
+        assert_eq!(names(&last), ["made", "other", "sub/beside", "sub/new"]);
         // A further name of a hidden file is hidden as well.
         fs::hard_link(root.join("sub/deep/secret"), root.join("sub/hard")).unwrap();
-        assert_eq!(names(&look()), ["made", "other", "sub/beside"]);
+        assert_eq!(names(&look().0), ["made", "other", "sub/beside", "sub/new"]);
         layout.masked.clear();
         let mut plain = layout.clone();
         assert_eq!(Veil::over(&mut plain).unwrap(), Veil::default());

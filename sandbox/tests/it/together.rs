@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::os::unix::process::ExitStatusExt as _;
 
-use ah_sandbox::{Bounds, Child, Tier};
+use ah_sandbox::{Bounds, Child, Tier, Withheld};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::ready::{Project, is_missing, wait_for};
@@ -184,4 +184,54 @@ fn the_next_command_has_a_session_though_the_last_one_was_ended() {
         project.launchers().is_empty().then_some(())
     });
     assert_eq!(project.run("echo done"), "done\n");
+}
+
+/// Where nothing can be mounted: a server that runs could move a hidden file into any folder that was made meanwhile.
+#[test]
+fn what_is_made_beside_a_hidden_file_the_next_command_reads_also_while_a_server_runs() {
+    if is_missing() {
+        return;
+    }
+    for is_hidden in [false, true] {
+        let project = Project::of(Tier::Landlock);
+        fs::write(project.at.join("sub/secret"), "hidden").unwrap();
+        let bounds = || {
+            let reading = is_hidden.then(|| project.at.join("sub/secret"));
+            Some(Bounds {
+                anything_else: true,
+                withheld: Withheld {
+                    reading: Vec::from_iter(reading),
+                    ..Withheld::default()
+                },
+                ..Bounds::default()
+            })
+        };
+        let run = |line: &str| {
+            let output = project.at.with_file_name("output");
+            let started = project.start_within(line, File::create(&output).unwrap(), bounds());
+            let mut child = started.unwrap();
+            child.process.wait().unwrap();
+            child.guard.quarantine();
+            fs::read_to_string(output).unwrap()
+        };
+        let server = "echo > begun; until mv sub/secret made/; do :; done 2> /dev/null; echo > moved; \
+            while :; do [ ! -e sub/secret ] || mv sub/secret made/; done";
+        let null = File::create("/dev/null").unwrap();
+        let mut server = project.start_within(server, null, bounds()).unwrap();
+        wait_for("the server does not begin", || {
+            fs::metadata(project.at.join("begun")).ok()
+        });
+        run("mkdir -p made/in; echo text > made/in/file; echo text > sub/beside");
+        wait_for("the server moves nothing", || {
+            fs::metadata(project.at.join("moved")).ok()
+        });
+        let said = run(
+            "until [ -e made/secret ]; do :; done; cat made/in/file sub/beside made/secret 2>&1",
+        );
+        assert!(said.starts_with("text\ntext\n"), "{said}");
+        assert_eq!(said.contains("hidden"), !is_hidden, "{said}");
+        server.process.kill().unwrap();
+        server.process.wait().unwrap();
+        server.guard.quarantine();
+    }
 }
