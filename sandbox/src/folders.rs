@@ -14,6 +14,7 @@ use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use crate::listing::{is_closed, is_out_of_reach, open_up};
+use crate::protected::OF_OTHERS;
 
 /// Largest number of folders that are looked at in a project as it is found. Those that appear later are all looked at:
 /// who makes many would otherwise choose what is not.
@@ -225,9 +226,14 @@ impl Folder {
                 folder.found.push(Found::Git(entry.path()));
             } else if steering.iter().any(|other| name == **other) {
                 folder.found.push(Found::Steering(entry.path()));
-            } else if entry.file_type().is_ok_and(|kind| kind.is_dir()) && !PASSED_BY.iter().any(is)
-            {
-                folder.folders.push(name.clone());
+            } else {
+                let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+                let path = entry.path();
+                let of_others = of_others(&path, is_folder);
+                folder.found.extend(of_others.map(Found::Steering));
+                if is_folder && !PASSED_BY.iter().any(is) {
+                    folder.folders.push(name.clone());
+                }
             }
             if ["HEAD", "objects", "refs", "commondir"].iter().any(is) {
                 of_git.push(name);
@@ -239,6 +245,21 @@ impl Folder {
         }
         folder
     }
+}
+
+/// Returns the files of a repository of another version control that stand, or may come, at a path or below it. What is no
+/// folder may lead to another repository as a whole.
+fn of_others(path: &Path, is_folder: bool) -> impl Iterator<Item = PathBuf> {
+    OF_OTHERS.into_iter().filter_map(move |file| {
+        let mut above = Path::new(file).ancestors().skip(1);
+        let reached = above.find(|above| !above.as_os_str().is_empty() && path.ends_with(above))?;
+        let rest = Path::new(file).strip_prefix(reached).ok()?;
+        match is_folder {
+            // Those of the outermost folder are its own.
+            true => (reached.components().count() == 1).then(|| path.join(rest)),
+            false => Some(path.to_owned()),
+        }
+    })
 }
 
 #[cfg(test)]

@@ -14,5 +14,13 @@ pub(crate) const OBEYED: [&str; 6] = [
 /// Folders in a git directory with the state of an unfinished operation, which may name commands.
 pub(crate) const UNFINISHED: [&str; 3] = ["rebase-merge", "rebase-apply", "sequencer"];
 
-/// Files at the top of a workspace by which Mercurial, Sapling and Jujutsu start programs, as git does by its own.
-pub(crate) const OF_OTHERS: [&str; 3] = [".hg/hgrc", ".sl/config", ".jj/repo/config.toml"];
+/// Files in a repository of Mercurial, Sapling or Jujutsu by which these start programs, as git does by its own, or which lead to
+/// another repository with such files.
+pub(crate) const OF_OTHERS: [&str; 6] = [
+    ".hg/hgrc",
+    ".hg/hgrc-not-shared",
+    ".hg/sharedpath",
+    ".jj/repo/config.toml",
+    ".sl/config",
+    ".sl/sharedpath",
+];

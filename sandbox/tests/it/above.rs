@@ -111,6 +111,46 @@ const TRICKS: &[Trick] = &[
         Evil(".jj/repo/config.toml"),
     ),
     (
+        "the hooks of a repository of another version control within",
+        &["echo evil > old/hg/.hg/hgrc"],
+        Evil("old/hg/.hg/hgrc"),
+    ),
+    (
+        "the same, which were there",
+        &["mv old/hooked t; mkdir -p old/hooked/.hg && echo evil > old/hooked/.hg/hgrc"],
+        Evil("old/hooked/.hg/hgrc"),
+    ),
+    (
+        "the same, in a new repository",
+        &["mkdir -p n/.hg && echo evil > n/.hg/hgrc"],
+        Evil("n/.hg/hgrc"),
+    ),
+    (
+        "the same, changed elsewhere and moved back",
+        &["mv old/hg/.hg t", "echo evil > t/hgrc; mv t old/hg/.hg"],
+        Evil("old/hg/.hg/hgrc"),
+    ),
+    (
+        "a place of another repository with such hooks",
+        &["echo ../../evil > old/hg/.hg/sharedpath"],
+        Evil("old/hg/.hg/sharedpath"),
+    ),
+    (
+        "a link to such a repository",
+        &["mkdir n x; echo evil > x/hgrc; ln -s ../x n/.hg"],
+        Evil("n/.hg/hgrc"),
+    ),
+    (
+        "the programs of another version control, elsewhere",
+        &["mv old/jj/.jj/repo t; echo ../../../evil > old/jj/.jj/repo"],
+        Evil("old/jj/.jj/repo"),
+    ),
+    (
+        "the programs of another version control within",
+        &["echo evil > old/jj/.jj/repo/config.toml"],
+        Evil("old/jj/.jj/repo/config.toml"),
+    ),
+    (
         "a hidden file, with the folder at the top",
         &["mv sub t", "cat t/deep/secret > seen"],
         Seen("seen"),
@@ -204,6 +244,9 @@ fn lay(user: u32) -> Bait {
         ("sub/deep/secret", "hidden"),
         ("vault/key", "hidden"),
         (".jj/repo/config.toml", "ours"),
+        ("old/hg/.hg/requires", "ours"),
+        ("old/hooked/.hg/hgrc", "ours"),
+        ("old/jj/.jj/repo/store/type", "ours"),
     ] {
         bait.lay_file(user, name, text);
     }
