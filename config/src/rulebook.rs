@@ -1,19 +1,20 @@
 //! Stores lasting permissions in a settings file: rules, a mode, a directory. Everything else in the file keeps its
 //! content and order; the file is replaced atomically.
 
-use std::fs::{self, DirBuilder, Permissions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
+use ah_beneath::Folder;
 use ah_conversation::{
     Behavior, Destination, HostPermission, Interface, PermissionUpdate, Rule, RuleValue, Rulebook,
     json,
 };
+use ah_replace::{Content, FurtherNames, Replacement};
 use serde_json::{Map, Value, json};
 
 use crate::config::Config;
-use crate::layout::real;
 use crate::places;
 
 /// The settings files for rules.
@@ -24,6 +25,8 @@ pub struct SettingsFiles {
     local: Option<PathBuf>,
     /// The user's own for this project.
     own: Option<PathBuf>,
+    /// Top of the project.
+    root: PathBuf,
 }
 
 impl SettingsFiles {
@@ -47,6 +50,7 @@ impl SettingsFiles {
                 own.clone()
             },
             own,
+            root: root.clone(),
         }
     }
 
@@ -58,6 +62,17 @@ impl SettingsFiles {
             Destination::LocalSettings => self.local.as_deref(),
             Destination::Session => None,
         }
+    }
+
+    /// Changes the settings in a file. One that a project brings along stays in the project.
+    pub(crate) fn rewrite(
+        &self,
+        path: &Path,
+        change: impl FnOnce(&mut Map<String, Value>) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let is_users = [&self.user, &self.own].contains(&&Some(path.to_owned()));
+        let is_of_project = !is_users && path.starts_with(&self.root);
+        rewrite_in(path, is_of_project.then_some(&*self.root), change)
     }
 
     /// Returns the destination that the file `path` is for.
@@ -107,19 +122,24 @@ impl Rulebook for SettingsFiles {
         let Some(path) = self.path(update.destination()) else {
             return Err("there is no home directory".to_owned());
         };
-        change(path, update).map_err(|error| format!("cannot write `{}`: {error}", path.display()))
+        let kept = self.rewrite(path, |settings| {
+            apply(object(settings, "permissions")?, update)
+        });
+        kept.map_err(|error| format!("cannot write `{}`: {error}", path.display()))
     }
 }
 
-fn change(path: &Path, update: &PermissionUpdate) -> io::Result<()> {
-    rewrite(path, |settings| {
-        apply(object(settings, "permissions")?, update)
-    })
-}
-
-/// Changes the settings in a file.
+/// Changes the settings in a file of the user's.
 pub(crate) fn rewrite(
     path: &Path,
+    change: impl FnOnce(&mut Map<String, Value>) -> io::Result<()>,
+) -> io::Result<()> {
+    rewrite_in(path, None, change)
+}
+
+fn rewrite_in(
+    path: &Path,
+    project: Option<&Path>,
     change: impl FnOnce(&mut Map<String, Value>) -> io::Result<()>,
 ) -> io::Result<()> {
     let text = match crate::found_file::named(path) {
@@ -132,22 +152,55 @@ pub(crate) fn rewrite(
         text => json::from_str(text)?,
     };
     change(&mut settings)?;
+    let mut text = serde_json::to_vec_pretty(&settings)?;
+    text.push(b'\n');
+    let target = target(path, project)?;
+    // No link is followed from here on.
+    let (folder, name) = Folder::around(&target)?;
+    let is_new = folder.status(name)?.is_none();
+    let draft = format!(".settings-{}.tmp", std::process::id());
+    let replacement = Replacement {
+        folder: &folder,
+        name,
+        content: Content::Bytes(&text),
+        mode: is_new.then_some(0o600),
+        draft: draft.as_ref(),
+        names: FurtherNames::Part,
+    };
+    replacement.perform(|| Ok(()))
+}
+
+/// Returns the path to write for a settings file, without links: one is kept, and its target is replaced. The folder around
+/// is made. A link may lead out of the project only if the file is none of a project.
+fn target(path: &Path, project: Option<&Path>) -> io::Result<PathBuf> {
     let folder = path.parent().unwrap_or(Path::new("."));
+    let is_within =
+        |real: &Path| project.is_none_or(|project| real.starts_with(crate::layout::real(project)));
+    let refused = || {
+        io::Error::other(
+            "a symbolic link in its path leads out of the project; replace the link by a file",
+        )
+    };
+    let nearest = folder
+        .ancestors()
+        .find_map(|above| fs::canonicalize(above).ok());
+    if !nearest.is_some_and(|nearest| is_within(&nearest)) {
+        return Err(refused());
+    }
     DirBuilder::new()
         .recursive(true)
         .mode(0o700)
         .create(folder)?;
-    // A link is kept: its target is replaced.
-    let target = real(path);
-    let mode = fs::metadata(&target).map_or(0o600, |file| file.permissions().mode() & 0o7777);
-    let mut file = tempfile::Builder::new()
-        .permissions(Permissions::from_mode(mode))
-        .tempfile_in(target.parent().unwrap_or(folder))?;
-    serde_json::to_writer_pretty(&mut file, &settings)?;
-    file.write_all(b"\n")?;
-    file.as_file().sync_all()?;
-    file.persist(target)?;
-    Ok(())
+    let target = match (fs::canonicalize(path), path.file_name()) {
+        (Err(error), Some(name)) if error.kind() == io::ErrorKind::NotFound => {
+            fs::canonicalize(folder)?.join(name)
+        }
+        (found, _) => found?,
+    };
+    match is_within(&target) {
+        true => Ok(target),
+        false => Err(refused()),
+    }
 }
 
 pub(crate) fn object<'a>(
@@ -255,6 +308,7 @@ mod tests {
             project: folder.path().join("p/settings.json"),
             local: Some(local.clone()),
             own: None,
+            root: folder.path().to_owned(),
         };
         fs::create_dir(folder.path().join("p")).unwrap();
         fs::write(
@@ -312,6 +366,80 @@ mod tests {
         }
     }
 
+    /// A link within the project is kept, and so is one of the user's own, wherever it leads.
+    #[test]
+    fn nothing_is_written_through_a_link_out_of_the_project() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(folder.path()).unwrap();
+        let rule = update(json!({
+            "type": "addRules", "rules": [{"toolName": "B"}], "behavior": "allow",
+            "destination": "localSettings"
+        }));
+        let links = [
+            (".ah/settings.local.json", "../inside.json", true),
+            (
+                ".ah/settings.local.json",
+                "../../elsewhere/theirs.json",
+                false,
+            ),
+            (
+                ".ah/settings.local.json",
+                "../../elsewhere/missing.json",
+                true,
+            ),
+            (".ah", "shared", true),
+            (".ah", "../elsewhere", false),
+            (".ah", "../elsewhere/missing", false),
+        ];
+        for (number, (link, target, is_written)) in links.into_iter().enumerate() {
+            let around = root.join(number.to_string());
+            let project = around.join("p");
+            for folder in ["p/shared", "p/.ah", "elsewhere"] {
+                fs::create_dir_all(around.join(folder)).unwrap();
+            }
+            for name in [
+                "p/inside.json",
+                "elsewhere/theirs.json",
+                "elsewhere/settings.local.json",
+            ] {
+                fs::write(around.join(name), "{}").unwrap();
+            }
+            if link == ".ah" {
+                fs::remove_dir(project.join(link)).unwrap();
+            }
+            std::os::unix::fs::symlink(target, project.join(link)).unwrap();
+            let local = project.join(".ah/settings.local.json");
+            let files = SettingsFiles {
+                user: None,
+                project: project.join(".ah/settings.json"),
+                local: Some(local.clone()),
+                own: None,
+                root: project.clone(),
+            };
+            let saved = files.save(&rule);
+            assert_eq!(saved.is_ok(), is_written, "{link} -> {target}: {saved:?}");
+            let names = fs::read_dir(around.join("elsewhere")).unwrap();
+            assert_eq!(names.count(), 2, "{link} -> {target}");
+            for name in ["theirs.json", "settings.local.json"] {
+                let text = fs::read_to_string(around.join("elsewhere").join(name));
+                assert_eq!(text.unwrap(), "{}", "{link} -> {target}");
+            }
+            if is_written {
+                assert!(fs::read_to_string(&local).unwrap().contains("\"B\""));
+            }
+            // What is the user's may be kept anywhere.
+            let own = SettingsFiles {
+                own: Some(local),
+                ..files
+            };
+            if target.ends_with("theirs.json") {
+                own.save(&rule).unwrap();
+                let text = fs::read_to_string(around.join("elsewhere/theirs.json")).unwrap();
+                assert!(text.contains("\"B\""));
+            }
+        }
+    }
+
     #[test]
     fn a_rule_is_removed_however_it_is_written() {
         let folder = tempfile::tempdir().unwrap();
@@ -321,6 +449,7 @@ mod tests {
             project: path.clone(),
             local: None,
             own: None,
+            root: folder.path().to_owned(),
         };
         for (written, gone, is_left) in [
             ("Bash(*)", json!({"toolName": "Bash"}), false),
@@ -368,6 +497,7 @@ mod tests {
             project: path.clone(),
             local: None,
             own: None,
+            root: folder.path().to_owned(),
         };
         let update = update(json!({
             "type": "addRules", "rules": [{"toolName": "B"}], "behavior": "allow", "destination": "projectSettings"

@@ -83,7 +83,7 @@ pub fn remove(config: &Config, name: &str, scope: Option<Scope>) -> Result<u8, E
             }
         },
     };
-    server_files::remove(&file, name).map_err(|error| {
+    server_files::remove(config, &file, name).map_err(|error| {
         Error::failure(format!(
             "cannot remove `{name}` from `{}`: {error}",
             file.display()
@@ -162,7 +162,7 @@ fn store(config: &Config, servers: &BTreeMap<String, Value>, scope: Scope) -> Re
     }
     let mut code = 0;
     for (name, parsed) in read {
-        let replaced = server_files::add(&file, name, &servers[name]).map_err(|error| {
+        let replaced = server_files::add(config, &file, name, &servers[name]).map_err(|error| {
             Error::failure(format!("cannot write `{}`: {error}", file.display()))
         })?;
         let word = if replaced { "replaced" } else { "added" };
