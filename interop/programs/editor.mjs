@@ -1,7 +1,8 @@
 // A client of the Agent Client Protocol for the command line: it starts `ah acp`, and the original through Zed's adapter.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { existsSync, writeFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { bash, installed, says, uses } from '../sdk/typescript/bench.mjs';
 import { CLI, NODE, on, run } from './program.mjs';
@@ -26,15 +27,29 @@ for await (const line of createInterface(process.stdin)) {
 }
 `;
 
-/// Runs the client; gives what it printed.
+/// A check of the client, without the folder for sockets that it leaves behind for each home.
+const onClient = (name, act) => on(`acpx: ${name}`, async bench => {
+  try {
+    await act(bench);
+  } finally {
+    const home = createHash('sha256').update(bench.home).digest('hex').slice(0, 10);
+    rmSync(`/tmp/acpx-${home}`, { recursive: true, force: true });
+  }
+});
+
+/// Runs the client to its end.
+const ended = (bench, ...args) => run(bench, NODE, [CLIENT, '--agent', AGENT, '--format', 'text', ...args], {
+  env: { CLAUDE_CODE_EXECUTABLE: CLI },
+});
+
+/// The same, where it has to succeed; gives what it printed.
 async function acpx(bench, ...args) {
-  const env = { CLAUDE_CODE_EXECUTABLE: CLI };
-  const { code, out, err } = await run(bench, NODE, [CLIENT, '--agent', AGENT, '--format', 'text', ...args], { env });
+  const { code, out, err } = await ended(bench, ...args);
   assert.equal(code, 0, `${args}: ${out}${err}`);
   return out;
 }
 
-on('acpx: an edit is allowed, a command is refused, and a server of the client is used', async bench => {
+onClient('an edit is allowed, a command is refused, and a server of the client is used', async bench => {
   const server = join(bench.folder, 'echo.mjs');
   const config = join(bench.folder, 'servers.json');
   writeFileSync(server, SERVER);
@@ -49,13 +64,13 @@ on('acpx: an edit is allowed, a command is refused, and a server of the client i
   );
   assert.match(await acpx(bench, '--approve-all', 'exec', 'Write it.'), /It is written\./);
   // The client ends with an error of its own where it has refused everything.
-  await run(bench, NODE, [CLIENT, '--agent', AGENT, '--deny-all', 'exec', 'Write it.'], { env: { CLAUDE_CODE_EXECUTABLE: CLI } });
+  await ended(bench, '--deny-all', 'exec', 'Write it.');
   assert.deepEqual([bench.made, existsSync(join(bench.folder, 'refused'))], [['allowed'], false]);
   assert.match(await acpx(bench, '--approve-all', '--mcp-config', config, 'exec', '--config-option', 'mode=default', 'Shout.'), /It was loud\./);
   assert.ok(JSON.stringify(await bench.requests()).includes('HELLO'), 'the model reads what the server said');
 });
 
-on('acpx: a session of several prompts', async bench => {
+onClient('a session of several prompts', async bench => {
   await bench.plays(says('Seven it is.'), says('It was seven.'));
   await acpx(bench, 'sessions', 'new');
   try {

@@ -1,16 +1,13 @@
 // A guard of other people's sessions: its hook asks the program itself for a verdict on each edit, with the user's key.
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { installed, says, uses } from '../sdk/typescript/bench.mjs';
-import { CLI, on, run } from './program.mjs';
+import { CLI, named, on, run } from './program.mjs';
 
 const GUARD = join(dirname(installed.resolve('tdd-guard/package.json')), 'dist', 'cli', 'tdd-guard.js');
 
 on('tdd-guard: an edit is refused and allowed by a hook that asks the model', async bench => {
-  const programs = join(bench.folder, 'bin');
-  mkdirSync(programs);
-  symlinkSync(CLI, join(programs, 'claude'));
   const file = join(bench.cwd, 'sum.js');
   const write = (id, content) => uses([id, 'Write', { file_path: file, content }]);
   await bench.plays(
@@ -24,7 +21,7 @@ on('tdd-guard: an edit is refused and allowed by a hook that asks the model', as
   const hooks = { PreToolUse: [{ matcher: 'Write|Edit|MultiEdit|TodoWrite', hooks: [{ type: 'command', command }] }] };
   mkdirSync(join(bench.home, '.claude'));
   writeFileSync(join(bench.home, '.claude', 'settings.json'), JSON.stringify({ hooks }));
-  const env = { PATH: `${programs}:${process.env.PATH}`, USE_SYSTEM_CLAUDE: 'true' };
+  const env = { ...named(bench), USE_SYSTEM_CLAUDE: 'true' };
   const { code, out, err } = await run(bench, CLI, ['-p', '--permission-mode', 'acceptEdits', 'Write it.'], { env });
   assert.equal(code, 0, err);
   assert.match(out, /Done\./);

@@ -2,7 +2,9 @@
 // and processes that speak JSON-RPC in lines over their standard streams.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdirSync, symlinkSync } from 'node:fs';
 import { createServer } from 'node:net';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { on as onBench } from '../sdk/typescript/bench.mjs';
 
@@ -10,6 +12,8 @@ import { on as onBench } from '../sdk/typescript/bench.mjs';
 export const CLI = process.env.AGENT_CLI;
 /// A Node of version 22, which the newest programs need.
 export const NODE = process.env.PROGRAMS_NODE;
+/// Where the largest programs are installed.
+export const LARGE = join(process.env.PROGRAMS_LARGE, 'node_modules');
 
 /// Answer to requests for a title, which the original makes as JSON.
 const ASIDE = '{"title": "A title"}';
@@ -29,6 +33,14 @@ export const on = (name, act, more) => onBench(name, act, { aside: ASIDE, ...mor
 
 /// The variables of a program on `bench`.
 export const environment = (bench, more) => bench.environment({ ...QUIET, ...more });
+
+/// The variables of a program that looks for `claude` in its path.
+export function named(bench) {
+  const programs = join(bench.folder, 'bin');
+  mkdirSync(programs);
+  symlinkSync(CLI, join(programs, 'claude'));
+  return { PATH: `${programs}:${process.env.PATH}` };
+}
 
 /// Runs a program to its end; gives its exit code, its output and its errors.
 export async function run(bench, program, args, { env, input } = {}) {

@@ -1,11 +1,11 @@
 // A server with OpenAI's interface, which passes what a person writes as the last argument of `claude --print`.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { installed, says } from '../sdk/typescript/bench.mjs';
-import { CLI, environment, freePort, on } from './program.mjs';
+import { environment, freePort, named, on } from './program.mjs';
 
 const SERVER = join(dirname(installed.resolve('claude-max-api-proxy')), 'server', 'standalone.js');
 /// Words that people write, and that are subcommands of one program or the other.
@@ -13,12 +13,9 @@ const WORDS = ['undo', 'login', 'serve', 'export', 'worker', 'update', 'help', '
 
 on('claude-max-api-proxy: a message of one word is answered', async bench => {
   await bench.plays(...WORDS.map(word => says(`About ${word}.`)));
-  const programs = join(bench.folder, 'bin');
-  mkdirSync(programs);
-  symlinkSync(CLI, join(programs, 'claude'));
   writeFileSync(join(bench.cwd, 'kept'), 'as it was');
   const port = await freePort();
-  const env = environment(bench, { PATH: `${programs}:${process.env.PATH}` });
+  const env = environment(bench, named(bench));
   const server = spawn(process.execPath, [SERVER, String(port)], { cwd: bench.cwd, env, stdio: ['ignore', 'pipe', 'ignore'] });
   try {
     for await (const line of createInterface(server.stdout)) if (line.startsWith('Server ready')) break;

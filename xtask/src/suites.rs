@@ -203,7 +203,7 @@ impl Suites<'_> {
         self.download("conformance", 250, conformance::install, |folder| {
             conformance::test(folder)
         })?;
-        self.download("programs", 200, programs::install, programs::test)?;
+        self.download("programs", 700, programs::install, programs::test)?;
         // What a small model says depends on the processor: it does not decide about a change.
         if in_ci() {
             absent.push("local (a model on this machine; use `--all`)".to_owned());

@@ -16,20 +16,29 @@ use crate::workspace::{COMMAND_LINE, built, root};
 
 const PINS: [&str; 3] = ["package.json", "package-lock.json", "requirements.txt"];
 const PAGE: &str = "docs/agent-sdk.md";
-const FILES: [&str; 12] = [
+const FILES: [&str; 15] = [
     "adapter.mjs",
     "editor.mjs",
+    "evaluation.mjs",
     "framework.mjs",
     "frontend.mjs",
     "gateway.mjs",
     "guard.mjs",
     "langchain.mjs",
+    "loop.mjs",
     "provider.mjs",
     "proxy.mjs",
     "readers.mjs",
     "server.mjs",
     "skills.mjs",
+    "tasks.mjs",
 ];
+/// Where the largest programs are pinned, which have a folder of their own so that another version of a small one does not
+/// fetch them again.
+const LARGE: &str = "programs-large";
+/// The original, in the older SDK that one of them brings.
+const ORIGINAL: &str =
+    "node_modules/ai-sdk-provider-claude-code/node_modules/@anthropic-ai/claude-agent-sdk/cli.js";
 /// Beginning of the table's section, which is the last of the page.
 const HEAD: &str = "\
 | program | check | original | `ah` |
@@ -39,6 +48,8 @@ const HEAD: &str = "\
 /// The installed programs.
 pub struct Programs {
     folder: PathBuf,
+    /// Where the largest are.
+    large: PathBuf,
     /// A Node for those that need a newer one than that of the machine may be.
     newer_node: PathBuf,
 }
@@ -57,8 +68,24 @@ pub fn install() -> Result<Programs> {
         // The originals are optional packages, one per platform.
         cache::install_node(folder, &interop, &["--omit=optional"])
     })?;
-    let newer_node = cache::newer_node()?;
-    Ok(Programs { folder, newer_node })
+    Ok(Programs {
+        folder,
+        large: large()?,
+        newer_node: cache::newer_node()?,
+    })
+}
+
+/// Installs the largest programs if necessary; returns their folder.
+fn large() -> Result<PathBuf> {
+    let interop = root().join("interop").join(LARGE);
+    let mut pins = vec![cache::node_version()?.into_bytes()];
+    pins.extend(cache::read(&interop, &PINS[..2])?);
+    let pins: Vec<&[u8]> = pins.iter().map(Vec::as_slice).collect();
+    cache::installed(LARGE, &pins, |folder| {
+        cache::install_node(folder, &interop, &["--omit=optional"])?;
+        let original = folder.join(ORIGINAL);
+        std::fs::remove_file(&original).with_context(|| format!("removing {}", original.display()))
+    })
 }
 
 /// Runs the checks, and holds their outcomes against the table.
@@ -106,6 +133,7 @@ impl Programs {
             .env(sdk::BINARY, binary)
             .env("AH_TEST_LOOPBACK", built("ah-testkit", "loopback", "dev")?)
             .env("SDK_TS_DIR", &self.folder)
+            .env("PROGRAMS_LARGE", &self.large)
             .env("PROGRAMS_NODE", &self.newer_node)
             .env("PROGRAMS_PYTHON", self.folder.join("python"));
         let mut outcomes = BTreeMap::new();
