@@ -114,7 +114,7 @@ pub use servers::{
     Servers, ServersChange, Software,
 };
 pub use shortened::shortened;
-pub use steering::{Steered, may_hold_steering, steered_by, steering_names};
+pub use steering::{Steered, may_hold_steering, steered_by, steered_in, steering_names};
 pub use store::{
     Branch, CallFinish, CallStart, Mail, MailKind, OutputPage, Record, Store, StoreError,
 };

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 /// Kind of program that a file steers.
@@ -218,6 +218,21 @@ pub fn steered_by(path: &Path) -> Option<Steered> {
     found.map(|kind| STEERING[kind].0)
 }
 
+/// Does the same for a path of which it is known what the folder around it steers: of many paths in a deep folder, each is
+/// looked at once.
+pub fn steered_in(around: Option<Steered>, path: &Path) -> Option<Steered> {
+    let parts: Vec<_> = path.iter().rev().take(LONGEST_NAME).map(lower).collect();
+    let last: PathBuf = parts.iter().rev().map(|part| part.as_ref()).collect();
+    let order = |kind: &Steered| STEERING.iter().position(|(other, _)| other == kind);
+    [around, steered_by(&last)]
+        .into_iter()
+        .flatten()
+        .min_by_key(order)
+}
+
+/// Number of parts of the longest names in the list.
+const LONGEST_NAME: usize = 2;
+
 /// The names of the list by their first parts, each with the place of its kind. A path is long, and so is the list.
 static BY_FIRST_PART: LazyLock<HashMap<String, Vec<(&str, usize)>>> = LazyLock::new(|| {
     let mut names: HashMap<_, Vec<_>> = HashMap::new();
@@ -305,6 +320,28 @@ mod tests {
         ] {
             assert_eq!(steered_by(Path::new(path)), expected, "{path}");
         }
+    }
+
+    #[test]
+    fn what_a_path_steers_follows_from_the_folder_around_it() {
+        let names = STEERING.iter().flat_map(|(_, names)| names.iter().copied());
+        let names: Vec<&str> = names.chain(["a", "b/c", ".github", "workflows"]).collect();
+        for outer in &names {
+            for inner in &names {
+                for path in [
+                    format!("/w/{outer}/{inner}"),
+                    format!("/w/{outer}/x/{inner}/y"),
+                ] {
+                    let path = Path::new(&path);
+                    let mut above: Vec<_> = path.ancestors().collect();
+                    above.reverse();
+                    let found = above.into_iter().fold(None, steered_in);
+                    assert_eq!(found, steered_by(path), "{}", path.display());
+                }
+            }
+        }
+        let parts = names.iter().map(|name| Path::new(name).iter().count());
+        assert_eq!(parts.max(), Some(LONGEST_NAME));
     }
 
     #[test]

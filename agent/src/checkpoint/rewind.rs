@@ -1,17 +1,17 @@
 //! A planned rewind: which files it changes, which it leaves and why, and the order in which it writes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
 
 use ah_conversation::{
     Clock, FileCause, FileChange, FileState, FileStep, FilesLeft, Record, Steered, Store,
-    StoreError, Time, left_at, states_at, steered_by,
+    StoreError, Time, left_at, states_at, steered_by, steered_in,
 };
 
 use super::big;
 pub use super::edit::FileEdit;
-use super::state::{Found, State, Workspace, file_time};
+use super::state::{Found, Lookout, State, Workspace, file_time};
 
 /// Why a file that somebody else has changed is left as it is.
 const CHANGED_SINCE: &str = "somebody else has changed it since";
@@ -75,16 +75,20 @@ impl Rewind {
         // The last folder to come back where something else is now: nothing is below it yet, and its paths come next.
         let mut returning: Option<&Path> = None;
         let states = states_at(steps, place);
+        let mut lookout = Lookout::new(&workspace);
+        let mut steering = Steering::default();
+        let mut changed = HashMap::new();
         for (path, then) in &states {
             let path = *path;
             let then = with_content(then, store).await?;
             let is_below = returning.is_some_and(|folder| path.starts_with(folder));
             let now = match is_below {
-                true => Found::nothing(0),
-                false => workspace.look(path),
+                true => lookout.nothing(path),
+                false => lookout.look(path),
             };
             let is_changed = is_changed_since(&now, left.get(path).copied());
-            let why = reason(path, &now, &then, &workspace);
+            changed.insert(path, is_changed);
+            let why = reason(steering.by(path), &now, &then);
             if is_same(&now.state, &then) {
                 if !is_changed {
                     rewind.same.push(path.to_owned());
@@ -97,7 +101,7 @@ impl Rewind {
             if let Some(why) = why {
                 rewind.skip(path, why, None);
             } else if is_changed {
-                rewind.put_beside(path, then, &workspace);
+                rewind.put_beside(path, then, &mut lookout);
             } else {
                 if !is_below
                     && matches!(then, FileState::Folder { .. })
@@ -113,9 +117,9 @@ impl Rewind {
         }
         // Among them are further names of files that only lost or got another name.
         let left = left.iter();
-        let names = left.filter(|(path, left)| {
-            let found = workspace.look(path);
-            !is_changed_since(&found, Some(**left))
+        let names = left.filter(|(path, left)| match changed.get(*path) {
+            Some(is_changed) => !is_changed,
+            None => !is_changed_since(&lookout.look(path), Some(**left)),
         });
         rewind
             .same
@@ -123,7 +127,7 @@ impl Rewind {
         // One that was there before was made again.
         let is_folder = |path: &Path| matches!(states.get(path), Some(FileState::Folder { .. }));
         rewind.made.retain(|path| !is_folder(path));
-        rewind.leave_filled_folders(&workspace);
+        rewind.leave_filled_folders(&mut lookout);
         rewind.changes.sort_by(|a, b| a.path.cmp(&b.path));
         rewind.find_names();
         rewind.skipped.sort_by(|a, b| a.path.cmp(&b.path));
@@ -156,9 +160,12 @@ impl Rewind {
             has_names.then_some(found.identity)
         };
         let files: Vec<_> = self.changes.iter().map(file).collect();
-        for (edit, own) in self.changes.iter_mut().zip(&files) {
-            let count = files.iter().filter(|file| *file == own).count();
-            edit.has_names = own.is_some() && count == 1;
+        let mut counts = HashMap::new();
+        for file in files.iter().flatten() {
+            *counts.entry(*file).or_insert(0) += 1;
+        }
+        for (edit, own) in self.changes.iter_mut().zip(files) {
+            edit.has_names = own.is_some_and(|own| counts.get(&own) == Some(&1));
         }
     }
 
@@ -179,12 +186,12 @@ impl Rewind {
     }
 
     /// Leaves a file that somebody else has changed, and puts its earlier content beside it.
-    fn put_beside(&mut self, path: &Path, then: State, workspace: &Workspace) {
+    fn put_beside(&mut self, path: &Path, then: State, lookout: &mut Lookout<'_>) {
         if !matches!(then, FileState::File { .. } | FileState::Big { .. }) {
             self.skip(path, CHANGED_SINCE, None);
             return;
         }
-        let (beside, now) = name_beside(path, &then, workspace);
+        let (beside, now) = name_beside(path, &then, lookout);
         if !is_same(&now.state, &then) {
             self.changes.push(FileEdit::new(beside.clone(), now, then));
         }
@@ -192,20 +199,22 @@ impl Rewind {
     }
 
     /// Leaves folders that would go, if they contain anything that stays.
-    fn leave_filled_folders(&mut self, workspace: &Workspace) {
+    fn leave_filled_folders(&mut self, lookout: &mut Lookout<'_>) {
         let mut going: BTreeSet<PathBuf> = { self.changes.iter() }
             .filter(|edit| edit.takes_away())
             .map(|edit| edit.path.clone())
             .collect();
+        let is_folder =
+            |edit: &&FileEdit| edit.takes_away() && matches!(edit.now, FileState::Folder { .. });
+        let folders = self.changes.iter().filter(is_folder);
+        let listed: Vec<_> = folders
+            .map(|edit| (&edit.path, lookout.list(&edit.path)))
+            .collect();
         // Deepest first.
-        for edit in self.changes.iter().rev() {
-            if edit.takes_away() && matches!(edit.now, FileState::Folder { .. }) {
-                let listed = workspace.place(&edit.path);
-                let listed = listed.and_then(|(folder, below)| folder.folder(below)?.list());
-                let mut names = listed.iter().flatten();
-                if !names.all(|name| going.contains(&edit.path.join(name))) {
-                    going.remove(&edit.path);
-                }
+        for (folder, names) in listed.iter().rev() {
+            let mut names = names.iter().flatten();
+            if !names.all(|name| going.contains(&folder.join(name))) {
+                going.remove(*folder);
             }
         }
         let (stay, changes) = std::mem::take(&mut self.changes)
@@ -413,7 +422,7 @@ fn is_changed_since(found: &Found, left: Option<Time>) -> bool {
 }
 
 /// Returns a name beside `path` that nothing has, or that has the wanted state already, and its state.
-fn name_beside(path: &Path, wanted: &State, workspace: &Workspace) -> (PathBuf, Found) {
+fn name_beside(path: &Path, wanted: &State, lookout: &mut Lookout<'_>) -> (PathBuf, Found) {
     let names = (1..).map(|number| {
         let mut name = path.as_os_str().to_owned();
         name.push(match number {
@@ -423,7 +432,7 @@ fn name_beside(path: &Path, wanted: &State, workspace: &Workspace) -> (PathBuf, 
         PathBuf::from(name)
     });
     let mut states = names.map(|name| {
-        let now = workspace.look(&name);
+        let now = lookout.look(&name);
         (name, now)
     });
     let fits = |now: &State| matches!(now, FileState::Absent { .. }) || is_same(now, wanted);
@@ -431,14 +440,35 @@ fn name_beside(path: &Path, wanted: &State, workspace: &Workspace) -> (PathBuf, 
     free.unwrap_or_else(|| (path.to_owned(), Found::nothing(0)))
 }
 
+/// What paths steer. The folders around them are kept in mind, since many have the same.
+#[derive(Default)]
+struct Steering(HashMap<PathBuf, Option<Steered>>);
+
+impl Steering {
+    fn by(&mut self, path: &Path) -> Option<Steered> {
+        let around = match path.parent() {
+            None => None,
+            Some(folder) => match self.0.get(folder) {
+                Some(known) => *known,
+                None => {
+                    let steered = steered_by(folder);
+                    self.0.insert(folder.to_owned(), steered);
+                    steered
+                }
+            },
+        };
+        let steered = steered_in(around, path);
+        // It may be a folder with the next ones in it.
+        self.0.insert(path.to_owned(), steered);
+        steered
+    }
+}
+
 /// Returns why a changed path is not restored, if there is a reason.
-fn reason(path: &Path, now: &Found, then: &State, workspace: &Workspace) -> Option<&'static str> {
-    if workspace.place(path).is_err() {
+fn reason(steered: Option<Steered>, now: &Found, then: &State) -> Option<&'static str> {
+    if now.is_outside {
         Some("outside the workspace")
-    } else if !matches!(
-        steered_by(path),
-        None | Some(Steered::Builds | Steered::Packages)
-    ) {
+    } else if !matches!(steered, None | Some(Steered::Builds | Steered::Packages)) {
         Some("protected file")
     } else if now.is_behind_link {
         Some("its path contains a symbolic link")

@@ -1,6 +1,6 @@
 //! The present states of paths.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,6 +31,8 @@ pub(super) struct Found {
     pub status: Option<Status>,
     /// Whether a folder above it is a symbolic link, which is not followed.
     pub is_behind_link: bool,
+    /// Whether it is outside of the workspace.
+    pub is_outside: bool,
 }
 
 impl Found {
@@ -39,6 +41,7 @@ impl Found {
             state: FileState::Absent { folders },
             status: None,
             is_behind_link: false,
+            is_outside: false,
         }
     }
 }
@@ -83,13 +86,75 @@ impl Workspace {
         let (folder, below) = self.place(path)?;
         folder.entry(below)
     }
+}
+
+/// Looks at many paths of a workspace for a plan: at each from the folder of the last one, if it is in there, so that a path in a
+/// deep folder is not walked from the top. Before something changes, it is looked at once more from the top.
+pub(super) struct Lookout<'a> {
+    workspace: &'a Workspace,
+    /// The last folder, open.
+    last: Option<(PathBuf, Folder)>,
+}
+
+impl<'a> Lookout<'a> {
+    pub fn new(workspace: &'a Workspace) -> Self {
+        Self {
+            workspace,
+            last: None,
+        }
+    }
 
     /// Looks at a path, also at one outside of the workspace.
-    pub fn look(&self, path: &Path) -> Found {
-        match self.place(path) {
-            Ok((folder, below)) => found(look(folder, below, path)),
-            Err(_) => look_anywhere(path),
+    pub fn look(&mut self, path: &Path) -> Found {
+        let Ok((folder, below)) = self.workspace.place(path) else {
+            let found = look_anywhere(path);
+            return Found {
+                is_outside: true,
+                ..found
+            };
+        };
+        let looked = match self.nearer(path) {
+            Some((folder, below)) => look(folder, below, path),
+            None => look(folder, below, path),
+        };
+        self.found(looked, path)
+    }
+
+    /// Returns what is found at a path in a folder that is not there.
+    pub fn nothing(&self, path: &Path) -> Found {
+        Found {
+            is_outside: self.workspace.place(path).is_err(),
+            ..Found::nothing(0)
         }
+    }
+
+    /// Returns the names in a folder.
+    pub fn list(&mut self, path: &Path) -> io::Result<Vec<OsString>> {
+        let (folder, below) = self.workspace.place(path)?;
+        let opened = match self.nearer(path) {
+            Some((folder, below)) => folder.folder(below),
+            None => folder.folder(below),
+        };
+        let opened = opened?;
+        let names = opened.list();
+        self.last = Some((path.to_owned(), opened));
+        names
+    }
+
+    /// Returns the last folder, if a path is in it, with the path below it.
+    fn nearer<'b>(&self, path: &'b Path) -> Option<(&Folder, &'b Path)> {
+        let (last, folder) = self.last.as_ref()?;
+        let below = path.strip_prefix(last).ok()?;
+        (!below.as_os_str().is_empty()).then_some((folder, below))
+    }
+
+    fn found(&mut self, looked: io::Result<Looked>, path: &Path) -> Found {
+        found(looked.map(|looked| {
+            if let (Some(around), Some(folder)) = (looked.around, path.parent()) {
+                self.last = Some((folder.to_owned(), around));
+            }
+            looked.found
+        }))
     }
 }
 
@@ -100,7 +165,8 @@ pub(super) fn state(path: &Path) -> State {
 
 fn look_anywhere(path: &Path) -> Found {
     let below = path.strip_prefix("/").map_err(io::Error::other);
-    found(below.and_then(|below| look(&Folder::top()?, below, path)))
+    let looked = below.and_then(|below| look(&Folder::top()?, below, path));
+    found(looked.map(|looked| looked.found))
 }
 
 fn found(looked: io::Result<Found>) -> Found {
@@ -108,11 +174,18 @@ fn found(looked: io::Result<Found>) -> Found {
         state: FileState::Unkept,
         status: None,
         is_behind_link: has_link(&error),
+        is_outside: false,
     })
 }
 
+/// What was found, and the folder around it if there is one.
+struct Looked {
+    found: Found,
+    around: Option<Folder>,
+}
+
 /// Looks at what is at `path`, which is `below` the folder.
-fn look(folder: &Folder, below: &Path, path: &Path) -> io::Result<Found> {
+fn look(folder: &Folder, below: &Path, path: &Path) -> io::Result<Looked> {
     let (Some(above), Some(name)) = (below.parent(), below.file_name()) else {
         return Err(io::Error::other("it has no name"));
     };
@@ -121,15 +194,22 @@ fn look(folder: &Folder, below: &Path, path: &Path) -> io::Result<Found> {
         // Below a file there is nothing either.
         let first = above.iter().rev().nth(missing - 1).unwrap_or_default();
         let is_file = around.status(first)?.is_some();
-        return Ok(Found::nothing(missing - usize::from(is_file)));
+        return Ok(Looked {
+            found: Found::nothing(missing - usize::from(is_file)),
+            around: None,
+        });
     }
-    let Some(status) = around.status(name)? else {
-        return Ok(Found::nothing(0));
+    let found = match around.status(name)? {
+        None => Found::nothing(0),
+        Some(status) => Found {
+            state: state_of(&around, name, &status, path),
+            status: Some(status),
+            ..Found::nothing(0)
+        },
     };
-    Ok(Found {
-        state: state_of(&around, name, &status, path),
-        status: Some(status),
-        is_behind_link: false,
+    Ok(Looked {
+        found,
+        around: Some(around),
     })
 }
 

@@ -267,3 +267,61 @@ async fn what_comes_between_question_and_answer_is_left_and_named() {
         assert!(files.undo().await.unwrap().is_some(), "{swap:?}");
     }
 }
+
+/// A plan goes from folder to folder; links, files and folders of others on its way are seen as from the top.
+#[tokio::test]
+async fn a_deep_tree_comes_and_goes_but_for_what_others_have_put_there() {
+    const DEPTH: usize = 200;
+    let (_folder, root) = laid();
+    let work = root.join("work");
+    let store = Arc::new(SessionStore::in_memory(&root).unwrap());
+    let clock = Arc::new(Steps::default());
+    let mut folder = work.clone();
+    let mut paths = Vec::new();
+    for _ in 0..DEPTH {
+        folder.push("n");
+        paths.push(folder.clone());
+        paths.push(folder.join("a"));
+    }
+    let record = Record::Files(FileChange {
+        cause: FileCause::Run(MessageId::from("run")),
+        at: clock.now(),
+        before: { paths.iter() }
+            .map(|path| (path.clone(), state(path)))
+            .collect(),
+        unseen: Vec::new(),
+    });
+    store.append(vec![record]).await.unwrap();
+    fs::create_dir_all(&folder).unwrap();
+    for file in paths.iter().filter(|path| path.ends_with("a")) {
+        fs::write(file, "made").unwrap();
+    }
+    let made = tree(&work);
+    let files = Files::new(store, clock, vec![work.clone()]);
+    let way = files.undo().await.unwrap().unwrap();
+    assert_eq!((way.changes.len(), way.skipped.len()), (2 * DEPTH, 0));
+    assert!(files.go(&way).await.unwrap().is_empty());
+    assert!(!work.join("n").exists());
+    let way = files.redo().await.unwrap().unwrap();
+    assert!(files.go(&way).await.unwrap().is_empty());
+    assert_eq!(tree(&work), made);
+    // In the midst of it there is a file of somebody else, and further down a link.
+    let (other, link) = (&paths[DEPTH / 2], &paths[DEPTH]);
+    fs::write(other.join("other"), "").unwrap();
+    fs::rename(link, work.join("moved")).unwrap();
+    symlink(work.join("moved"), link).unwrap();
+    let way = files.undo().await.unwrap().unwrap();
+    let why = |path: &Path| {
+        way.skipped
+            .iter()
+            .find(|it| it.path == path)
+            .map(|it| it.why)
+    };
+    assert_eq!(why(other), Some("it contains files of others"));
+    assert_eq!(why(&paths[0]), Some("it contains files of others"));
+    let below = &paths[DEPTH + 2];
+    assert_eq!(why(below), Some("its path contains a symbolic link"));
+    assert!(files.go(&way).await.unwrap().is_empty());
+    assert!(other.join("other").exists() && work.join("moved/a").exists());
+    assert!(!other.join("a").exists());
+}
