@@ -148,6 +148,26 @@ const JOBS: &[(&str, &str)] = &[
         "bash",
         "sleep 0.01 & wait -n && (nohup sh -c 'echo late > late' > log 2>&1 &) ; until [ -s late ]; do sleep 0.01; done",
     ),
+    (
+        "diff patch",
+        "printf 'a\\nb\\n' > f && printf 'a\\nc\\n' > g && { diff -u f g > p; patch -s f p; } && cmp f g && patch -sR f p && grep -q b f",
+    ),
+    (
+        "git",
+        "git init -q . && for n in 1 2 3 4 5; do echo $n > f && git add f && git commit -qm $n; done \
+         && git bisect start HEAD HEAD~4 > log && git bisect run sh -c '[ $(cat f) -lt 4 ]' | grep -q 'first bad commit' && git bisect reset 2> log && git diff HEAD~1 | git apply -R && grep -q 4 f",
+    ),
+    (
+        "python3",
+        "mkdir tests && touch tests/__init__.py && printf 'import unittest\\nclass T(unittest.TestCase):\\n  def test_it(self): self.assertEqual(1, 1)\\n' > tests/test_it.py \
+         && python3 -m unittest discover -q && python3 -m compileall -q tests",
+    ),
+    // What builds anew when a file changes.
+    (
+        "node",
+        "mkdir src && node -e 'require(\"fs\").watch(\"src\", () => process.exit(0)); console.log(\"ready\"); setTimeout(() => process.exit(1), 20000)' > log & \
+         until [ -s log ]; do sleep 0.01; done; touch src/a; wait $!",
+    ),
     // A server in the background, and its client.
     (
         "python3",
