@@ -68,6 +68,18 @@ fn a_database_with_views_or_triggers_is_refused_by_all_who_open_it() {
             Some("virtual table"),
             "CREATE VIRTUAL TABLE more USING fts5(x)".to_owned(),
         ),
+        (
+            Some("virtual table"),
+            forged("table", "more", "CREATE VIRTUAL TABLE more USING rtree(a, b, c)"),
+        ),
+        (
+            Some("virtual table"),
+            forged("table", "more", "CREATE/**/VIRTUAL TABLE more USING rtree(a, b, c)"),
+        ),
+        (
+            Some("unknown kind of entry"),
+            forged("index", "more", "CREATE/**/INDEX more ON messages (model)"),
+        ),
     ] {
         let world = World::new();
         let paths = world.fresh();
@@ -97,6 +109,16 @@ fn a_database_with_views_or_triggers_is_refused_by_all_who_open_it() {
         }
         assert!(problem.is_some(), "{made}");
     }
+}
+
+/// Returns statements that write an entry of the schema which SQLite would not have written so, with the page of a table.
+fn forged(kind: &str, name: &str, sql: &str) -> String {
+    let around = if kind == "index" { "messages" } else { name };
+    format!(
+        "CREATE TABLE spare (x); PRAGMA writable_schema = ON; \
+         UPDATE sqlite_schema SET type = '{kind}', name = '{name}', tbl_name = '{around}', sql = '{sql}' WHERE name = 'spare'; \
+         PRAGMA writable_schema = RESET;"
+    )
 }
 
 /// Puts a rollback journal beside a database that names `other` as the journal of several databases.
