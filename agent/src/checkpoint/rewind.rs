@@ -59,19 +59,7 @@ impl Rewind {
     ) -> Result<Self, StoreError> {
         let left = left_at(steps, place);
         let workspace = Workspace::open(roots);
-        let mut rewind = Self {
-            target: steps.get(place).map(|step| step.number),
-            roots: roots.to_owned(),
-            changes: Vec::new(),
-            skipped: Vec::new(),
-            made: BTreeSet::new(),
-            same: Vec::new(),
-            unseen: { steps.iter().skip(place) }
-                .flat_map(|step| step.unseen.clone())
-                .collect(),
-            is_of_others: steps.iter().skip(place).any(|step| !step.is_own),
-            is_agreed: false,
-        };
+        let mut rewind = Self::nothing(steps, place, roots);
         // The last folder to come back where something else is now: nothing is below it yet, and its paths come next.
         let mut returning: Option<&Path> = None;
         let states = states_at(steps, place);
@@ -132,6 +120,23 @@ impl Rewind {
         rewind.find_names();
         rewind.skipped.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(rewind)
+    }
+
+    /// Returns one that changes nothing yet.
+    fn nothing(steps: &[FileStep], place: usize, roots: &[PathBuf]) -> Self {
+        Self {
+            target: steps.get(place).map(|step| step.number),
+            roots: roots.to_owned(),
+            changes: Vec::new(),
+            skipped: Vec::new(),
+            made: BTreeSet::new(),
+            same: Vec::new(),
+            unseen: { steps.iter().skip(place) }
+                .flat_map(|step| step.unseen.clone())
+                .collect(),
+            is_of_others: steps.iter().skip(place).any(|step| !step.is_own),
+            is_agreed: false,
+        }
     }
 
     /// Returns the total numbers of added and removed lines.
