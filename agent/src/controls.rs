@@ -13,8 +13,8 @@ pub struct Controls(Arc<ChangeQueue>);
 #[derive(Default)]
 struct ChangeQueue {
     waiting: Mutex<Vec<SessionChange>>,
-    /// Sessions of subagents that follow the mode of this one.
-    below: Mutex<Vec<Weak<ChangeQueue>>>,
+    /// Sessions of subagents, each with the mode of its definition.
+    below: Mutex<Vec<(Weak<ChangeQueue>, Option<PermissionMode>)>>,
 }
 
 /// A change of a running session.
@@ -33,8 +33,10 @@ impl Controls {
     /// Requests a change. A mode applies to running subagents as well.
     pub fn request(&self, change: SessionChange) {
         if let SessionChange::Mode(mode) = &change {
-            for below in lock(&self.0.below).iter().filter_map(Weak::upgrade) {
-                Self(below).request(SessionChange::Mode(*mode));
+            for (below, own) in lock(&self.0.below).iter() {
+                if let Some(below) = below.upgrade() {
+                    Self(below).request(SessionChange::Mode(mode_below(*mode, *own)));
+                }
             }
         }
         lock(&self.0.waiting).push(change);
@@ -49,17 +51,29 @@ impl Controls {
         }
     }
 
-    /// Makes the session of `other` follow the mode of this one, as long as both exist.
-    pub(crate) fn lead(&self, other: &Self) {
+    /// Makes the session of `other`, whose definition may name a mode, follow the mode of this one, as long as both exist.
+    pub(crate) fn lead(&self, other: &Self, own: Option<PermissionMode>) {
         let mut below = lock(&self.0.below);
-        below.retain(|known| known.strong_count() > 0);
-        below.push(Arc::downgrade(&other.0));
+        below.retain(|(known, _)| known.strong_count() > 0);
+        below.push((Arc::downgrade(&other.0), own));
     }
 
     /// Returns and removes the waiting changes.
     pub(crate) fn take(&self) -> Vec<SessionChange> {
         std::mem::take(&mut *lock(&self.0.waiting))
     }
+}
+
+/// Returns the mode of a subagent below a session in `mode`: that of its definition, unless the session only plans, or allows at
+/// least as much.
+pub(crate) fn mode_below(mode: PermissionMode, own: Option<PermissionMode>) -> PermissionMode {
+    use PermissionMode::{AcceptEdits, BypassPermissions, Default, DontAsk, Plan, Sandboxed};
+    own.filter(|own| match mode {
+        BypassPermissions | Plan => false,
+        Sandboxed => !matches!(own, Default | AcceptEdits | DontAsk),
+        _ => true,
+    })
+    .unwrap_or(mode)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -73,9 +87,9 @@ mod tests {
     #[test]
     fn only_the_mode_is_passed_on_to_live_subagents() {
         let [above, below, deeper, gone] = std::array::from_fn(|_| Controls::default());
-        above.lead(&below);
-        below.lead(&deeper);
-        above.lead(&gone);
+        above.lead(&below, None);
+        below.lead(&deeper, None);
+        above.lead(&gone, None);
         drop(gone);
         above.request(SessionChange::Mode(PermissionMode::Plan));
         above.request(SessionChange::Thinking(Thinking::default()));
@@ -86,5 +100,30 @@ mod tests {
                 .collect::<Vec<_>>()
         });
         assert_eq!(taken, [vec![true, false], vec![true], vec![true]]);
+    }
+
+    #[test]
+    fn a_definition_names_the_mode_of_a_subagent_but_where_the_session_plans_or_allows_more() {
+        use PermissionMode::{AcceptEdits, BypassPermissions, Default, DontAsk, Plan, Sandboxed};
+        let [above, below] = [(); 2].map(|()| Controls::default());
+        above.lead(&below, Some(AcceptEdits));
+        for mode in [Plan, Default, BypassPermissions, Sandboxed, DontAsk] {
+            above.request(SessionChange::Mode(mode));
+        }
+        let modes = below.take().into_iter().filter_map(|change| match change {
+            SessionChange::Mode(mode) => Some(mode),
+            _ => None,
+        });
+        let expected = [Plan, AcceptEdits, BypassPermissions, Sandboxed, AcceptEdits];
+        assert_eq!(modes.collect::<Vec<_>>(), expected);
+        for (mode, own, expected) in [
+            (Default, Some(Plan), Plan),
+            (Sandboxed, Some(Plan), Plan),
+            (Plan, Some(DontAsk), Plan),
+            (AcceptEdits, Some(Default), Default),
+            (Plan, None, Plan),
+        ] {
+            assert_eq!(mode_below(mode, own), expected, "{mode:?} {own:?}");
+        }
     }
 }

@@ -21,6 +21,7 @@ use super::work::SubagentRun;
 use super::{DEFAULT, MAX_DEPTH, Parent, SubagentKinds, Subagents, is_allowed};
 use crate::agents::Agent;
 use crate::conflict::told;
+use crate::controls::mode_below;
 use crate::hooks::{HookEvent, HookMoment};
 use crate::prompt::{PromptPart, SystemPrompt};
 use crate::team::TeamTool;
@@ -178,9 +179,8 @@ impl Subagents {
         let mut session = Session::open(ports, toolbox, settings)
             .await
             .map_err(|error| error.to_string())?;
-        if follows(&agent, &parent) {
-            parent.controls.lead(&session.controls);
-        }
+        let named = own_mode(&agent, &parent);
+        parent.controls.lead(&session.controls, named);
         session.origin_prompt = parent.origin_prompt;
         if arguments.resume.is_some() && session.transcript().last().is_none() {
             return Err(format!("no subagent {id} in this session"));
@@ -299,9 +299,9 @@ impl Subagents {
         let model = provider.model();
         let mut permissions = from.permissions.clone();
         tell_ignored_mode(agent, parent);
-        if let Some(mode) = own_mode(agent, parent)
-            && !includes(permissions.mode, mode)
-        {
+        let own = own_mode(agent, parent);
+        let mode = mode_below(permissions.mode, own);
+        if own == Some(mode) {
             permissions.change_mode(mode);
             // Whoever is defined to plan only reads.
             permissions.plan_asks = false;
@@ -537,18 +537,6 @@ fn own_mode(agent: &Agent, parent: &Parent) -> Option<PermissionMode> {
         _ => true,
     };
     agent.permission_mode.filter(is_open)
-}
-
-/// Whether a subagent is in the mode of the session, and changes with it.
-fn follows(agent: &Agent, parent: &Parent) -> bool {
-    let mode = parent.settings.permissions.mode;
-    own_mode(agent, parent).is_none_or(|own| includes(mode, own))
-}
-
-/// Whether a subagent whose definition names `own` stays in the mode of the session, which allows it at least as much.
-fn includes(mode: PermissionMode, own: PermissionMode) -> bool {
-    use PermissionMode::{AcceptEdits, BypassPermissions, Default, DontAsk, Sandboxed};
-    mode == BypassPermissions || mode == Sandboxed && matches!(own, Default | AcceptEdits | DontAsk)
 }
 
 /// Tells the user that the definition's mode is not in force.

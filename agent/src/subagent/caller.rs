@@ -137,7 +137,7 @@ impl Caller for SessionCaller {
         };
         session.origin_prompt = self.parent.origin_prompt.clone();
         session.background = self.tasks.shared();
-        self.parent.controls.lead(&session.controls);
+        self.parent.controls.lead(&session.controls, None);
         let stop = Stop::interrupt(CancellationToken::new());
         let ran = session.run(vec![ContentBlock::text(prompt)], &stop).await;
         match ran {

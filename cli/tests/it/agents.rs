@@ -204,7 +204,7 @@ fn definitions_come_from_all_layers() {
 ");
 }
 
-/// An untrusted project cannot extend what its subagents may do.
+/// An untrusted project cannot extend what its subagents may do, nor can any definition end the plan of a session.
 #[test]
 fn an_untrusted_definition_widens_nothing() {
     let world = World::new();
@@ -212,7 +212,11 @@ fn an_untrusted_definition_widens_nothing() {
         ".ah/agents/wild.md",
         "---\nname: wild\ndescription: d\npermissionMode: acceptEdits\n---\nYou are wild.\n",
     );
-    for (trust, is_made) in [(&[] as &[_], false), (&["--trust"], true)] {
+    for (trust, mode, is_made) in [
+        (&[] as &[_], "default", false),
+        (&["--trust"], "plan", false),
+        (&["--trust"], "default", true),
+    ] {
         let path = world.file("made").display().to_string();
         let server = Server::new([
             delegate("wild", &json!({})),
@@ -225,11 +229,11 @@ fn an_untrusted_definition_widens_nothing() {
             "--setting-sources",
             "user,project",
             "--permission-mode",
-            "default",
+            mode,
         ];
         let words = arguments.iter().chain(trust).copied().chain(["go"]);
         world.asking(&server, words).run().expect(0);
-        assert_eq!(world.file("made").exists(), is_made, "{trust:?}");
+        assert_eq!(world.file("made").exists(), is_made, "{trust:?} {mode}");
     }
 }
 
