@@ -160,6 +160,7 @@ const STEERING: &[(Steered, &[&str])] = &[
     (
         Steered::Packages,
         &[
+            "_darcs/prefs",
             ".bazelrc",
             "bunfig.toml",
             ".cargo/config",
@@ -187,6 +188,7 @@ const STEERING: &[(Steered, &[&str])] = &[
             ".octaverc",
             ".overcommit.yml",
             "pip.conf",
+            ".pijul/config",
             ".pnpmfile.cjs",
             ".pre-commit-config.yaml",
             ".pryrc",

@@ -14,13 +14,15 @@ pub(crate) const OBEYED: [&str; 6] = [
 /// Folders in a git directory with the state of an unfinished operation, which may name commands.
 pub(crate) const UNFINISHED: [&str; 3] = ["rebase-merge", "rebase-apply", "sequencer"];
 
-/// Files in a repository of Mercurial, Sapling or Jujutsu by which these start programs, as git does by its own, or which lead to
-/// another repository with such files.
-pub(crate) const OF_OTHERS: [&str; 6] = [
+/// Files in a repository of Mercurial, Sapling, Jujutsu, Darcs or Pijul by which these start programs, as git does by its own, or
+/// which lead to another repository with such files.
+pub(crate) const OF_OTHERS: [&str; 8] = [
+    "_darcs/prefs/defaults",
     ".hg/hgrc",
     ".hg/hgrc-not-shared",
     ".hg/sharedpath",
     ".jj/repo/config.toml",
+    ".pijul/config",
     ".sl/config",
     ".sl/sharedpath",
 ];

@@ -131,6 +131,13 @@ const TRICKS: &[Trick] = &[
         Evil("old/hg/.hg/hgrc"),
     ),
     (
+        "the hooks of a rarer version control",
+        &[
+            "mkdir -p n/_darcs/prefs n/.pijul; echo evil > n/_darcs/prefs/defaults; echo evil > n/.pijul/config",
+        ],
+        Evil("n/_darcs/prefs/defaults"),
+    ),
+    (
         "a place of another repository with such hooks",
         &["echo ../../evil > old/hg/.hg/sharedpath"],
         Evil("old/hg/.hg/sharedpath"),
