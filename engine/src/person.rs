@@ -332,6 +332,16 @@ mod tests {
         assert_eq!(proposal.hunks, [hunk(&[" 1", "-2", "+3"])]);
         let write = json!({"path": "a", "content": "1\n2\n"});
         assert_eq!(proposed(write, true).unwrap().hunks, [hunk(&["+1", "+2"])]);
+        // Of texts that are not drawn together none is left out.
+        for mixed in [
+            json!({"path": "a", "old_string": "1", "new_string": "2", "content": "3"}),
+            json!({"path": "a", "old_string": "1", "content": "3"}),
+            json!({"path": "a", "new_string": "2", "content": "3"}),
+            json!({"path": "a", "old_string": "1"}),
+            json!({"path": "a", "old_string": "1", "new_string": 2, "content": "3"}),
+        ] {
+            assert_eq!(proposed(mixed.clone(), true), None, "{mixed}");
+        }
         // What writes no file, or more than anybody reads, is told as text.
         let long = json!({"path": "a", "content": "x\n".repeat(SHOWN_CHANGE)});
         for (input, writes) in [

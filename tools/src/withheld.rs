@@ -289,3 +289,27 @@ pub(crate) fn told_beside(
         ..output
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The clock of FAT goes on every two seconds.
+    #[test]
+    fn a_folder_that_was_changed_a_moment_ago_may_change_again_at_the_same_time() {
+        for (age, is_settled) in [(0, false), (1_900, false), (2_500, true)] {
+            let changed = SystemTime::now() - Duration::from_millis(age);
+            let identity = Identity {
+                file: (1, 2),
+                changed,
+            };
+            assert_eq!(identity.is_settled(), is_settled, "{age}");
+        }
+        let later = SystemTime::now() + Duration::from_secs(60);
+        let identity = Identity {
+            file: (1, 2),
+            changed: later,
+        };
+        assert!(!identity.is_settled());
+    }
+}

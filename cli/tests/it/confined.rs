@@ -198,6 +198,49 @@ fn servers_are_confined_unless_the_user_lets_them_out() {
     }
 }
 
+/// A rule may name files by a pattern.
+#[test]
+fn what_rules_deny_is_kept_from_a_server_in_the_sandbox() {
+    if is_missing() {
+        return;
+    }
+    for (rule, is_seen) in [("Read(*.key)", true), ("Read(*.pem)", false)] {
+        let world = World::new();
+        world.write("s/id.pem", "canary");
+        let script = McpScript::new()
+            .start("cat s/id.pem > seen 2>/dev/null; touch started\n")
+            .tool("greet")
+            .on_call("greet", "text hello");
+        let servers = json!({ "mcpServers": { "s": script.config() } }).to_string();
+        let server = Server::new([uses("mcp__s__greet", json!({})), says("Done.")]);
+        let arguments = [
+            "--mcp-config",
+            &servers,
+            "--sandbox",
+            "--disallowed-tools",
+            rule,
+        ];
+        let rest = [
+            "--permission-mode",
+            "bypassPermissions",
+            "-p",
+            "-m",
+            "sonnet",
+            "go",
+        ];
+        let asking = world.asking_as_typed(&server, [&arguments[..], &rest].concat());
+        let ended = asking.env("IS_SANDBOX", "1").run().expect(0);
+        assert!(world.file("started").exists(), "{}", ended.stderr);
+        assert_eq!(
+            seen(&world) == "canary",
+            is_seen,
+            "{rule}: {}",
+            ended.stderr
+        );
+        world.assert_nothing_runs();
+    }
+}
+
 #[test]
 fn the_web_is_reached_as_far_as_commands_reach_it_where_nobody_is_asked() {
     if is_missing() {

@@ -132,6 +132,24 @@ fn without_landlock_namespaces_confine_commands_and_nobody_is_asked() {
     assert_eq!(check.code, Some(78), "{}", check.stdout);
 }
 
+/// Without a sandbox nothing keeps a line to reading then, so a run says so.
+#[test]
+fn a_run_without_a_sandbox_says_where_no_line_is_kept_to_its_verdict() {
+    if is_impossible() {
+        return;
+    }
+    for (machine, is_kept) in [(docker(), true), (without_landlock(), false)] {
+        let world = World::new();
+        let model = world.scenario("s", [says("Done.")]);
+        let run = world.as_typed(["--no-sandbox", "-m", &model, "--", "go"]);
+        let ended = on(&machine, run).run().expect(0);
+        let what = "this kernel keeps no command to what it was judged to do (no Landlock)";
+        assert_eq!(!ended.stderr.contains(what), is_kept, "{}", ended.stderr);
+        let doctor = on(&machine, world.ah(["doctor"])).run().stdout;
+        assert_eq!(!doctor.contains("verdicts"), is_kept, "{doctor}");
+    }
+}
+
 #[test]
 fn a_tier_is_required_by_its_name() {
     if is_impossible() {

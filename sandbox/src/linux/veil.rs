@@ -456,6 +456,27 @@ mod tests {
     }
 
     #[test]
+    fn what_two_commands_have_hidden_from_them_comes_back_together() {
+        let (_folder, root, mut layout) = laid();
+        let mut other = Layout {
+            masked: vec![root.join("other")],
+            ..layout.clone()
+        };
+        let mut veil = Veil::over(&mut layout).unwrap();
+        veil.join(&Veil::over(&mut other).unwrap());
+        let both = veil.clone();
+        veil.join(&both);
+        assert_eq!(veil, both);
+        fs::rename(root.join("other"), root.join("sub/deep/o")).unwrap();
+        fs::rename(root.join("sub"), root.join("s")).unwrap();
+        fs::rename(root.join("vault/in/key"), root.join("s/key")).unwrap();
+        assert_eq!(veil.restore().unwrap(), Vec::<PathBuf>::new());
+        for name in ["sub/deep/secret", "vault/in/key", "other/x"] {
+            assert_eq!(fs::read_to_string(root.join(name)).unwrap(), name);
+        }
+    }
+
+    #[test]
     fn of_a_folder_that_was_made_while_a_command_runs_others_can_read_the_files() {
         let (_folder, root, mut layout) = laid();
         let named = |list: &[(PathBuf, Known)]| {

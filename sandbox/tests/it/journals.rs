@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Barrier;
+use std::thread;
 
 use rusqlite::{Connection, OpenFlags};
 
@@ -63,8 +65,17 @@ fn no_journal_has_another_file_deleted() {
     assert!(!at("key").exists());
     fs::write(at("key"), "of the user").unwrap();
 
-    ah_sandbox::guard_sqlite();
-    ah_sandbox::guard_sqlite();
+    // Whoever guards meanwhile, a database that is opened then is opened.
+    let start = Barrier::new(8);
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                start.wait();
+                ah_sandbox::guard_sqlite();
+                assert_eq!(read(&at("c.db")), Ok(1));
+            });
+        }
+    });
     for name in victims {
         forge(&at("b.db"), &at(name));
         assert!(read(&at("b.db")).is_err(), "{name}");

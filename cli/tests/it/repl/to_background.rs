@@ -1,5 +1,7 @@
 //! The present conversation goes to the background: what runs is waited for or cut off, and goes on there.
 
+use std::fs;
+
 use ah_testkit::script::{Turn, hangs, says, uses};
 use ah_testkit::server::Server;
 use serde_json::json;
@@ -55,6 +57,42 @@ fn a_run_goes_to_the_background_by_a_key_and_is_watched_there() {
     end(&world);
     assert_eq!(server.refusals(), Vec::<String>::new());
     assert_eq!(server.requests().len(), 3);
+}
+
+/// What a command's text allows holds for the run that it was typed for, in this terminal.
+#[test]
+fn what_a_command_allows_does_not_hold_in_the_background() {
+    for goes in [false, true] {
+        let world = World::new();
+        let commands = world.home().join(".ah/commands");
+        fs::create_dir_all(&commands).unwrap();
+        let text = "---\nallowed-tools: Bash\n---\nMake it.";
+        fs::write(commands.join("make.md"), text).unwrap();
+        let touch = uses("bash", json!({"command": "touch made"}));
+        let server = Server::new([waits(), touch, says("All is done.")]);
+        let options = ["--no-sandbox", "-m", "sonnet"];
+        let mut seat = Seat::take(world.asking(&server, options));
+        seat.types("/make\r");
+        wait_for_file(&world.file("begun"));
+        if goes {
+            seat.types("\x02");
+            seat.sees(WAITS);
+        }
+        world.write("go", "");
+        if goes {
+            seat.sees(GONE);
+            assert_eq!(seat.leaves(), 0);
+            seat = Seat::take(world.as_typed(["attach"]));
+            seat.sees("touch made");
+            assert!(!world.file("made").exists());
+            seat.types("n\r");
+        }
+        seat.sees("All is done.");
+        assert_eq!(world.file("made").exists(), !goes);
+        seat.types("\x04");
+        seat.leaves();
+        end(&world);
+    }
 }
 
 /// A second press waits for nothing: the answer is asked for again.
