@@ -167,7 +167,7 @@ const ROLES: &[Role] = &[
 const GAPS: &[(&str, &str)] = &[
     (
         "In the tier `landlock`: names and attributes of files outside, times and modes of your own files, names of processes, \
-         `/dev/shm`; the database of the session can be written",
+         `/dev/shm`; the database of the session, and files that are hidden in the project, can be written and removed",
         "Landlock has no rights for them: [what holds](docs/sandbox.md#what-holds) lists each",
     ),
     (
