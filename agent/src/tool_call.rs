@@ -165,7 +165,8 @@ impl Session {
         Ok(())
     }
 
-    /// Finds the tool and validates the arguments.
+    /// Finds the tool and validates the arguments. From here on the call has the tool's own name, however the model has spelt it:
+    /// a guard that looks for `Bash` is asked about `BASH` too.
     pub(crate) fn prepare(&self, call: ToolUse) -> PreparedCall {
         let alias = self.settings.tool_aliases.get(&call.name).cloned();
         let call = self.tools.resolved(ToolUse {
@@ -184,6 +185,10 @@ impl Session {
             return PreparedCall::answered(call, text);
         };
         let tool = entry.tool.clone();
+        let call = ToolUse {
+            name: tool.spec().name.clone(),
+            ..call
+        };
         match entry.schema.check(tool.spec(), &call.input) {
             Ok(input) => {
                 let call = ToolUse { input, ..call };

@@ -4,6 +4,9 @@ use ah_conversation::{ToolName, is_same_tool};
 use fancy_regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Deserializer, de};
 
+/// Tools that the original calls by another name than before; expressions match each.
+const FORMER: [(&str, &str); 1] = [("Agent", "Task")];
+
 /// Filter for the tools, or kinds of an event, that a hook is called for.
 #[derive(Debug, Clone, Default)]
 pub struct Matcher {
@@ -66,9 +69,9 @@ impl Matcher {
         })
     }
 
-    /// Whether the filter matches a name. Case counts in expressions, except for names without capital letters: tools of
-    /// the own interface are called like those of the original but for that. If an expression takes too many steps it
-    /// does match: a guard is called once too often rather than not at all.
+    /// Whether the filter matches a name, or the one that the tool had before. Case counts in expressions, except for names
+    /// without capital letters: tools of the own interface are called like those of the original but for that. If an
+    /// expression takes too many steps it does match: a guard is called once too often rather than not at all.
     pub fn matches(&self, name: &str) -> bool {
         match &self.filter {
             Filter::All => true,
@@ -80,7 +83,11 @@ impl Matcher {
                 } else {
                     &pattern.exact
                 };
-                pattern.is_match(name).unwrap_or(true)
+                let former = FORMER
+                    .iter()
+                    .filter(|(now, _)| now.eq_ignore_ascii_case(name));
+                let mut names = former.map(|(_, former)| *former).chain([name]);
+                names.any(|name| pattern.is_match(name).unwrap_or(true))
             }
         }
     }
@@ -156,7 +163,7 @@ mod tests {
 
     #[test]
     fn a_matcher_matches_tool_names() {
-        // Those of the original, 2.1.330, except for names in another case and tools of the own interface.
+        // Those of the original, 2.1.332, except for names in another case, line ends, and tools of the own interface.
         for (text, name, matches) in [
             (None, "Bash", true),
             (Some(""), "Bash", true),
@@ -168,7 +175,15 @@ mod tests {
             (Some("Read|Write"), "Write", true),
             (Some("Read, Write"), "Write", true),
             (Some("Read|Write"), "Edit", false),
+            (Some("Read , Write"), "Write", true),
+            (Some("Edit|Write|"), "Write", true),
+            (Some("Write,"), "Write", true),
+            (Some("|"), "Write", false),
+            (Some("Read Write"), "Write", false),
+            (Some("Read/Write"), "Write", false),
+            (Some("Bash\n"), "Bash", true),
             (Some("mcp__a-b__ech"), "mcp__a-b__echo", false),
+            (Some("mcp__a-b__echo"), "mcp__a-b__echo", true),
             (Some("mcp__a-b"), "mcp__a-b__echo", false),
             (Some("^Ba"), "Bash", true),
             (Some("Ba.h"), "Bash", true),
@@ -177,6 +192,17 @@ mod tests {
             (Some("mcp__*"), "mcp__s__t", true),
             (Some("MCP__.*"), "mcp__s__t", false),
             (Some("mcp__*|Bash"), "Bash", true),
+            (Some("mcp__a-b__*|Read"), "mcp__a-b__echo", true),
+            (Some("mcp__s__t|Read"), "mcp__s__t", true),
+            (Some("mcp__s__*"), "mcp__a-b__echo", false),
+            (Some("\\bBash\\b"), "Bash", true),
+            (Some("Bash|Edit.*"), "NotebookEdit", true),
+            (Some("Task"), "Agent", true),
+            (Some("Agent"), "Agent", true),
+            (Some("^Task$"), "Agent", true),
+            (Some("^Agent$"), "Agent", true),
+            (Some("^(?!Task$).*"), "Agent", true),
+            (Some("^(?!Agent$).*"), "Agent", true),
             (Some("Notebook*"), "NotebookEdit", true),
             (Some("bas."), "Bash", false),
             (Some("(?i:bas.)"), "Bash", true),
@@ -193,6 +219,7 @@ mod tests {
             (Some("WebFetch"), "web_fetch", true),
             (Some("Ba.h"), "bash", true),
             (Some("^(?!Read$).*"), "read", false),
+            (Some("^Task$"), "agent", true),
             // Too many steps.
             (Some("^(?=a)(a+)+\\1b$"), &"a".repeat(64), true),
         ] {

@@ -187,6 +187,30 @@ async fn hooks_are_called_in_order() {
         "#);
 }
 
+/// A guard names the tool; a model that spells its name otherwise does not pass it by.
+#[tokio::test]
+async fn hooks_are_told_the_own_name_of_a_tool() {
+    let payloads = RecordedPayloads::default();
+    let guard = Recorder {
+        event: HookEvent::PreToolUse,
+        matcher: Matcher::new(Some("^Change$")).unwrap(),
+        payloads: payloads.0.clone(),
+        say: Box::new(|_| pre("deny", &json!({}))),
+    };
+    let tool = Fake::touching("Change", Access::Unknown, |_| async {
+        Output::text("changed")
+    });
+    let calls = ["Change", "CHANGE", "change"].map(|name| (name, json!({})));
+    let mut world = World::new([uses_all(calls), says("Done.")])
+        .with(tool)
+        .with_hooks([Arc::new(guard) as Arc<dyn Hook>]);
+    let outcome = world.run("go").await;
+    assert_eq!(outcome.denials.len(), 3);
+    let payloads = payloads.0.lock().unwrap();
+    let names: Vec<_> = payloads.iter().map(|told| &told["tool_name"]).collect();
+    assert_eq!(names, ["Change"; 3]);
+}
+
 /// A call that was running at the interrupt has failed, and its hook gets the reason.
 #[tokio::test]
 async fn hooks_are_called_for_interrupted_calls() {
