@@ -29,6 +29,8 @@ pub enum RunEvent {
     Called(BegunCall),
     /// It has ended.
     Returned(ToolUseId),
+    /// The model that is asked, by its name.
+    Model(String),
     /// The permission mode that is in force from here on.
     Mode(PermissionMode),
     /// The model begins an answer; what came of the one before without becoming a message is void.

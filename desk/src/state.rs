@@ -19,6 +19,8 @@ pub struct State {
     pub ended: Option<Ended>,
     /// Permission mode of the run in progress here, or of the last one, if it does not depend on the sandbox.
     pub mode: Option<PermissionMode>,
+    /// Model of the run in progress here, or of the last one.
+    pub model: Option<String>,
 }
 
 /// A question that waits for an answer.

@@ -38,6 +38,9 @@ impl Waiting {
 /// A run in progress.
 pub(crate) struct Run {
     running: Running,
+    /// Session that was asked for; empty for a new one.
+    wanted: String,
+    /// Session of the run; empty until it has begun.
     session: String,
     /// Number of questions so far.
     questions: u32,
@@ -63,6 +66,12 @@ impl Stops {
         let stop = stops.get(session);
         stop.inspect(|stop| stop.cancel()).is_some()
     }
+
+    /// Whether there is a run of a session.
+    pub(crate) fn has(&self, session: &str) -> bool {
+        let stops = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        stops.contains_key(session)
+    }
 }
 
 impl Drop for Run {
@@ -73,10 +82,11 @@ impl Drop for Run {
 }
 
 impl Run {
-    /// Begins to follow a run.
-    pub(crate) fn new(running: Running, stops: Arc<Stops>) -> Self {
+    /// Begins to follow a run of the session `wanted`, of a new one if that is empty.
+    pub(crate) fn new(running: Running, wanted: String, stops: Arc<Stops>) -> Self {
         Self {
             running,
+            wanted,
             session: String::new(),
             questions: 0,
             stops,
@@ -98,6 +108,7 @@ impl Run {
                 Some(
                     RunEvent::Answering
                     | RunEvent::Piece(_)
+                    | RunEvent::Model(_)
                     | RunEvent::Mode(_)
                     | RunEvent::Called(_)
                     | RunEvent::Returned(_),
@@ -140,7 +151,11 @@ impl Run {
             is_error: true,
             ..Ended::default()
         };
-        Outcome::Ended(result(&self.session, &ended))
+        let session = match self.session.as_str() {
+            "" => &self.wanted,
+            session => session,
+        };
+        Outcome::Ended(result(session, &ended))
     }
 
     fn begun(&mut self, session: String) {
@@ -180,10 +195,40 @@ fn result(session: &str, ended: &Ended) -> CallToolResult {
     result
 }
 
+/// Returns the result of a call that wants a run of a session whose run waits for an answer.
+pub(crate) fn still_waiting(session: &str, question: &Question) -> CallToolResult {
+    let next = match question.is_permission {
+        true => "its user has to answer",
+        false => "answer with `answer`",
+    };
+    let refused = format!(
+        "This prompt was not given: the session has a run that waits for an answer; {next}, or end that run with `stop`.\n\n"
+    );
+    let mut result = asks(&refused, session, question);
+    result.is_error = Some(true);
+    result
+}
+
+/// Returns the result of a call that wants a run of a session which has one.
+pub(crate) fn still_running(session: &str) -> CallToolResult {
+    let ended = Ended {
+        text: "This prompt was not given: a run of the session is in progress; `steer` tells it something, `stop` ends it."
+            .to_owned(),
+        is_error: true,
+        ..Ended::default()
+    };
+    result(session, &ended)
+}
+
 /// Returns the result of a run that waits for an answer by the calling agent.
 pub(crate) fn waiting(session: &str, question: &Question) -> CallToolResult {
+    asks("", session, question)
+}
+
+/// Returns the questions of a run that waits, behind `before`.
+fn asks(before: &str, session: &str, question: &Question) -> CallToolResult {
     let told = json!({"session": session, "status": "waiting", "questions": listed(question)});
-    let mut text = String::from("The agent asks:\n");
+    let mut text = format!("{before}The agent asks:\n");
     for choice in &question.choices {
         text.push_str(&format!("- {}\n", choice.question));
         for option in &choice.options {

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ah_conversation::encoding::Decoder;
 use ah_conversation::json;
+use ah_desk::Which;
 use futures_util::stream;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ContentBlock,
@@ -28,7 +29,7 @@ use tokio_util::io::StreamReader;
 use tokio_util::sync::CancellationToken;
 
 use crate::caller::{Caller, Way};
-use crate::follow::{Outcome, Run, Stops, Waiting, waiting};
+use crate::follow::{Outcome, Run, Stops, Waiting, still_running, still_waiting, waiting};
 use crate::question;
 use crate::served::Served;
 use crate::{sessions, tools};
@@ -223,10 +224,21 @@ impl AgentServer {
         CallToolResponse::Task(CreateTaskResult::new(task))
     }
 
-    fn begin(&self, arguments: &JsonObject) -> Result<Run, ErrorData> {
+    /// Begins a run; returns why not if the session has one already.
+    fn begin(&self, arguments: &JsonObject) -> Result<Result<Run, CallToolResult>, ErrorData> {
         let (start, prompt) = tools::wanted(arguments)?;
+        let wanted = match &start.which {
+            Which::Resume(session, _) => session.clone(),
+            _ => String::new(),
+        };
+        if let Some(waiting) = self.lock().get(&wanted) {
+            return Ok(Err(still_waiting(&wanted, &waiting.question)));
+        }
+        if self.stops.has(&wanted) {
+            return Ok(Err(still_running(&wanted)));
+        }
         let running = self.served.sessions.begin(start, prompt.into());
-        Ok(Run::new(running, self.stops.clone()))
+        Ok(Ok(Run::new(running, wanted, self.stops.clone())))
     }
 
     /// Continues the run whose question an earlier round has asked.
@@ -312,7 +324,10 @@ impl ServerHandler for AgentServer {
                 let run = self.next_round(state, request.input_responses)?;
                 return Ok(self.driven(run, &context).await);
             }
-            (tools::RUN, None) => self.begin(&arguments)?,
+            (tools::RUN, None) => match self.begin(&arguments)? {
+                Ok(run) => run,
+                Err(result) => return Ok(result.into()),
+            },
             (tools::ANSWER, None) => match self.answered(&arguments)? {
                 Ok(run) => run,
                 Err(reason) => return Ok(failed(reason).into()),

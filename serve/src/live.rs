@@ -167,6 +167,9 @@ impl Live {
                 lock(&self.calls).retain(|running| running.id != call);
                 self.step();
             }
+            RunEvent::Model(model) => {
+                self.state.send_modify(|state| state.model = Some(model));
+            }
             RunEvent::Mode(mode) => self.state.send_modify(|state| state.mode = Some(mode)),
             // Pieces were shown before.
             RunEvent::Piece(_)

@@ -39,7 +39,7 @@ pub fn run(wanted: Option<&str>, options: &Options, config: &Config) -> Result<u
     let running = runtime.block_on(running(config))?;
     let id = match wanted {
         Some(wanted) => paths(wanted, config)?.0.id().map(|id| id.to_string()),
-        None => Some(only(&running)?),
+        None => Some(only(&running, config)?),
     };
     let id = id.ok_or_else(|| Error::failure("the session has no id"))?;
     let Some(found) = running.into_iter().find(|session| session.id == id) else {
@@ -142,9 +142,16 @@ fn doing(questions: u64) -> &'static str {
     }
 }
 
-/// Returns the id of the only session that runs.
-fn only(running: &[Found]) -> Result<String, Error> {
-    match running {
+/// Returns the id of the only session of this folder that runs; where none does, of the only one of all folders.
+fn only(running: &[Found], config: &Config) -> Result<String, Error> {
+    let own = sessions(config);
+    let is_here = |session: &&Found| own.find(&session.id).is_ok();
+    let here: Vec<_> = running.iter().filter(is_here).collect();
+    let running = match here.as_slice() {
+        [] => running.iter().collect(),
+        _ => here,
+    };
+    match running.as_slice() {
         [one] => Ok(one.id.clone()),
         [] => {
             let nothing = Error::failure("no background runs");
@@ -183,7 +190,7 @@ fn paths(wanted: &str, config: &Config) -> Result<(Paths, Option<String>), Error
 async fn shown(found: Found, options: &Options, config: &Config) -> Result<u8, Error> {
     let (files, folder) = paths(&found.id, config)?;
     let (past, messages) = past(&files)?;
-    let model = model(&files, &past, config);
+    let model = model(found.door.model(&found.id).await, &files, &past, config);
     let (sender, events) = unbounded_channel();
     let last = past.last().map(place);
     let tools = [

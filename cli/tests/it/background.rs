@@ -291,6 +291,77 @@ fn a_process_that_is_stopped_holds_up_no_command() {
     end(&world);
 }
 
+/// Runs of other folders are not counted where one runs here.
+#[test]
+fn attach_without_a_session_looks_in_this_folder() {
+    let world = World::new();
+    let other = world.home().join("other");
+    fs::create_dir(&other).unwrap();
+    let server = Server::new([hangs("I begin to say"), hangs("I begin elsewhere")]);
+    let here = begun(&world, &server, &FREE);
+    let elsewhere = { world.asking_as_typed(&server, [&FREE[..], &["-d"]].concat()) }
+        .argument("Do it there.")
+        .within(&other)
+        .run()
+        .expect(0);
+    for (folder, session) in [
+        (world.project(), here.as_str()),
+        (other, elsewhere.stdout.trim()),
+    ] {
+        let attached = world.as_typed(["attach"]).within(&folder).start();
+        attached.wait_for_notice("> Do it");
+        let stopped = world.as_typed(["attach", session]).within(&folder).start();
+        stopped.wait_for_notice("> Do it");
+        assert_eq!(
+            attached.kill().stderr.contains("Do it there."),
+            folder.ends_with("other")
+        );
+        stopped.kill();
+    }
+    // Where none runs, the several of other folders are named.
+    let third = world.home().join("third");
+    fs::create_dir(&third).unwrap();
+    let refused = world.as_typed(["attach"]).within(&third).run().expect(2);
+    assert!(refused.stderr.contains(&here), "{}", refused.stderr);
+    end(&world);
+}
+
+/// The number of its process may be that of another by now, or nobody has waited for its end.
+#[test]
+fn a_process_that_was_killed_is_not_talked_about() {
+    let world = World::new();
+    let folder = world.home().join(".ah/serve");
+    fs::create_dir_all(&folder).unwrap();
+    let closed = { std::net::TcpListener::bind("127.0.0.1:0").unwrap() }
+        .local_addr()
+        .unwrap();
+    let pid = std::process::id();
+    let left = json!({
+        "url": format!("http://{closed}"), "token": "t", "pid": pid, "folder": world.project(),
+    });
+    fs::write(folder.join(format!("{pid}.json")), left.to_string()).unwrap();
+    let attached = world.as_typed(["attach"]).run().expect(1);
+    assert!(
+        attached.stderr.contains("no background runs"),
+        "{}",
+        attached.stderr
+    );
+    assert!(!attached.stderr.contains("http"), "{}", attached.stderr);
+}
+
+/// Also before it has answered, when nothing stored says so.
+#[test]
+fn the_model_of_a_run_is_shown_from_the_first_moment() {
+    let world = World::new();
+    let server = Server::new([hangs("I begin to say")]);
+    let session = begun(&world, &server, &[&FREE[..], &["-m", "haiku"]].concat());
+    let mut seat = Seat::take(world.as_typed(["attach", &session]));
+    seat.sees("haiku");
+    seat.types("\x04");
+    assert_eq!(seat.leaves(), 0);
+    end(&world);
+}
+
 #[test]
 fn what_prevents_a_run_is_said_before_the_command_ends() {
     let world = World::new();

@@ -155,6 +155,9 @@ impl Run {
                     has_begun = true;
                     let id = session.get().cloned().unwrap_or_default();
                     let _ = self.events.send(RunEvent::Began(id));
+                    if let Some(model) = system.data["model"].as_str() {
+                        let _ = self.events.send(RunEvent::Model(model.to_owned()));
+                    }
                     self.begun.cancel();
                 }
                 Message::Result(result) => {

@@ -47,20 +47,31 @@ impl Door {
         Ok(Self { client, server })
     }
 
-    /// Returns the sessions that are run by the server, each with its state; an error names its process.
+    /// Returns the sessions that are run by the server, each with its state; an error names its process. One that was killed
+    /// runs none, though another process may have its number by now, or nobody may have waited for its end.
     pub async fn sessions(&self) -> Result<Vec<Value>, String> {
         let listed = self.ask(Method::GET, "/v1/sessions", &Value::Null, PATIENCE);
-        let listed = listed.await;
-        let mut listed = listed.map_err(|reason| {
-            format!(
-                "process {} does not say what it runs: {reason}",
-                self.server.pid
-            )
-        })?;
+        let mut listed = match listed.await {
+            Ok(listed) => listed,
+            Err(Unanswered::Gone) => return Ok(Vec::new()),
+            Err(Unanswered::Because(reason)) => {
+                return Err(format!(
+                    "process {} does not say what it runs: {reason}",
+                    self.server.pid
+                ));
+            }
+        };
         match listed["sessions"].take() {
             Value::Array(sessions) => Ok(sessions),
             _ => Ok(Vec::new()),
         }
+    }
+
+    /// Returns the model that the run of a session asks, if the server says so.
+    pub async fn model(&self, session: &str) -> Option<String> {
+        let place = format!("/v1/sessions/{session}");
+        let shown = self.ask(Method::GET, &place, &Value::Null, PATIENCE).await;
+        shown.ok()?["state"]["model"].as_str().map(str::to_owned)
     }
 
     async fn ask(
@@ -69,7 +80,7 @@ impl Door {
         place: &str,
         body: &Value,
         patience: Duration,
-    ) -> Result<Value, String> {
+    ) -> Result<Value, Unanswered> {
         let mut request = self
             .client
             .request(method, format!("{}{place}", self.server.url))
@@ -79,16 +90,17 @@ impl Door {
         }
         let response = answered(request, patience).await?;
         let status = response.status();
-        let text = response.bytes().await.map_err(|error| error.to_string())?;
+        let text = response.bytes().await.map_err(Unanswered::from)?;
         let said: Value = json::from_slice(&text).unwrap_or_default();
-        match (status.is_success(), said["error"].as_str()) {
-            (true, _) => Ok(said),
-            (false, Some(reason)) => Err(reason.to_owned()),
-            (false, None) => Err(format!("the server answered with {status}")),
-        }
+        let reason = match (status.is_success(), said["error"].as_str()) {
+            (true, _) => return Ok(said),
+            (false, Some(reason)) => reason.to_owned(),
+            (false, None) => format!("the server answered with {status}"),
+        };
+        Err(Unanswered::Because(reason))
     }
 
-    async fn stream(&self, session: &str, last: Option<&str>) -> Result<Response, String> {
+    async fn stream(&self, session: &str, last: Option<&str>) -> Result<Response, Unanswered> {
         let mut request = self
             .client
             .get(format!("{}/v1/sessions/{session}/events", self.server.url))
@@ -99,16 +111,50 @@ impl Door {
         let response = answered(request, PATIENCE).await?;
         match response.status().is_success() {
             true => Ok(response),
-            false => Err(format!("the server answered with {}", response.status())),
+            false => Err(Unanswered::Because(format!(
+                "the server answered with {}",
+                response.status()
+            ))),
+        }
+    }
+}
+
+/// Why a server did not answer.
+enum Unanswered {
+    /// Nobody is there.
+    Gone,
+    /// For this reason.
+    Because(String),
+}
+
+impl From<reqwest::Error> for Unanswered {
+    fn from(error: reqwest::Error) -> Self {
+        match error.is_connect() {
+            true => Self::Gone,
+            // Its address says nothing to people.
+            false => Self::Because(error.without_url().to_string()),
+        }
+    }
+}
+
+impl Unanswered {
+    /// Returns it in words.
+    fn reason(self) -> String {
+        match self {
+            Self::Gone => "its process has ended".to_owned(),
+            Self::Because(reason) => reason,
         }
     }
 }
 
 /// Sends a request, and waits for the beginning of the answer.
-async fn answered(request: RequestBuilder, patience: Duration) -> Result<Response, String> {
+async fn answered(request: RequestBuilder, patience: Duration) -> Result<Response, Unanswered> {
     match timeout(patience, request.send()).await {
-        Ok(answer) => answer.map_err(|error| error.to_string()),
-        Err(_) => Err(format!("no answer within {} s", patience.as_secs())),
+        Ok(answer) => answer.map_err(Unanswered::from),
+        Err(_) => Err(Unanswered::Because(format!(
+            "no answer within {} s",
+            patience.as_secs()
+        ))),
     }
 }
 
@@ -126,7 +172,7 @@ impl ServedSession {
     async fn post(&self, place: &str, body: &Value, patience: Duration) -> Result<(), String> {
         let place = format!("/v1/sessions/{}{place}", self.id);
         let said = self.door.ask(Method::POST, &place, body, patience).await;
-        said.map(drop)
+        said.map(drop).map_err(Unanswered::reason)
     }
 }
 
@@ -174,7 +220,7 @@ pub async fn follow(
                 }
                 reason
             }
-            Err(reason) => reason,
+            Err(unanswered) => unanswered.reason(),
         };
         tries += 1;
         if tries > TRIES {

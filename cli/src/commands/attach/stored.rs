@@ -26,8 +26,9 @@ pub fn past(paths: &Paths) -> Result<(Vec<Message>, usize), Error> {
     Ok((past, number))
 }
 
-/// Returns the model of a session: the one that was chosen for it, else the one that has answered last.
-pub fn model(paths: &Paths, past: &[Message], config: &Config) -> Model {
+/// Returns the model of a session: `told`, which its run asks, else the one that was chosen for it, else the one that has
+/// answered last.
+pub fn model(told: Option<String>, paths: &Paths, past: &[Message], config: &Config) -> Model {
     let chosen = Tree::open(paths).and_then(|tree| tree.model());
     let answered = || {
         let responses = past.iter().rev();
@@ -37,7 +38,7 @@ pub fn model(paths: &Paths, past: &[Message], config: &Config) -> Model {
             .find(|model| !model.is_empty())
     };
     let mut config = config.clone();
-    if let Some(name) = chosen.ok().flatten().or_else(answered) {
+    if let Some(name) = told.or_else(|| chosen.ok().flatten()).or_else(answered) {
         config.model.value = name;
     }
     let known = ah_engine::model::model(&config, &mut Vec::new());

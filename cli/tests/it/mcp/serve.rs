@@ -254,6 +254,40 @@ fn a_session_is_listed_continued_steered_and_stopped() {
     world.assert_nothing_runs();
 }
 
+/// A second prompt for it is not given, and its result says whose run is in the way, and what ends that.
+#[test]
+fn a_session_with_a_run_says_so_to_another_prompt() {
+    let world = World::new();
+    let scenario = world.scenario("busy.json", [colour(), hangs("I")]);
+    let mut client = Client::new(&world, &scenario, false, &json!({}));
+    let first = client.call("run", &json!({"prompt": "go"}));
+    let session = first["structuredContent"]["session"].clone();
+    let second = client.call("run", &json!({"prompt": "more", "session": session}));
+    assert_eq!(second["isError"], true, "{second}");
+    assert_eq!(second["structuredContent"], first["structuredContent"]);
+    let text = second["content"][0]["text"].as_str().unwrap();
+    insta::assert_snapshot!(text.replace(session.as_str().unwrap(), "<session>"), @"
+    This prompt was not given: the session has a run that waits for an answer; answer with `answer`, or end that run with `stop`.
+
+    The agent asks:
+    - Which colour?
+      - red: a colour
+      - blue: a colour
+
+    [session <session>: waiting; answer with `answer`]
+    ");
+
+    let answer = json!({"session": session, "answers": {"Which colour?": "blue"}});
+    client.begin("tools/call", json!({"name": "answer", "arguments": answer}));
+    let third = client.call("run", &json!({"prompt": "more", "session": session}));
+    assert_eq!(third["structuredContent"]["session"], session);
+    insta::assert_snapshot!(third["structuredContent"]["answer"].as_str().unwrap(), @"This prompt was not given: a run of the session is in progress; `steer` tells it something, `stop` ends it.");
+    let stopped = client.call("stop", &json!({"session": session}));
+    assert_eq!(stopped["isError"], false, "{stopped}");
+    client.end();
+    world.assert_nothing_runs();
+}
+
 #[test]
 fn what_prevents_a_run_is_its_result() {
     let world = World::new();
@@ -265,6 +299,7 @@ fn what_prevents_a_run_is_its_result() {
         unknown["structuredContent"]["status"], "failed",
         "{unknown}"
     );
+    assert_eq!(unknown["structuredContent"]["session"], "01NOSUCH");
     let id = client.begin(
         "tools/call",
         json!({"name": "run", "arguments": {"prompt": " "}}),
