@@ -10,6 +10,8 @@ const PATH: &str = "/v1/traces";
 /// Time limit of a request, unless a variable sets one.
 const TIMEOUT: Duration = Duration::from_secs(10);
 const SERVICE: &str = "ah";
+/// Attribute of the program's version.
+const VERSION: &str = "service.version";
 
 /// Destination and form of traces.
 #[derive(Debug, PartialEq, Eq)]
@@ -59,6 +61,10 @@ impl TraceSettings {
         let service = get("OTEL_SERVICE_NAME").map(str::to_owned).or(named);
         let service = service.unwrap_or_else(|| SERVICE.to_owned());
         resource.insert(0, ("service.name".to_owned(), service));
+        if resource.iter().all(|(name, _)| name != VERSION) {
+            let version = env!("CARGO_PKG_VERSION").to_owned();
+            resource.insert(1, (VERSION.to_owned(), version));
+        }
         let content = get("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT");
         Ok(Some(Self {
             endpoint,
@@ -133,7 +139,19 @@ mod tests {
             shown(&settings.headers),
             ["authorization: Basic a=", "x: 1"]
         );
-        assert_eq!(shown(&settings.resource), ["service.name: s", "team: a"]);
+        let version = format!("service.version: {}", env!("CARGO_PKG_VERSION"));
+        assert_eq!(
+            shown(&settings.resource),
+            ["service.name: s", &version, "team: a"]
+        );
+        let versioned = of(&[
+            ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c"),
+            ("OTEL_RESOURCE_ATTRIBUTES", "service.version=9"),
+        ]);
+        assert_eq!(
+            shown(&versioned.unwrap().unwrap().resource),
+            ["service.name: ah", "service.version: 9"]
+        );
         assert_eq!(settings.timeout, Duration::from_millis(500));
         assert!(settings.has_content);
     }

@@ -9,8 +9,8 @@ use std::collections::HashMap;
 
 use ah_agent::SessionUpdate;
 use ah_conversation::{
-    EventKind, ExitReason, Message, Model, Task, TaskEnding, TaskKind, TaskUpdate, ToolResult,
-    ToolUse, ToolUseId,
+    Cost, EventKind, ExitReason, Message, Model, StreamEvent, Task, TaskEnding, TaskKind,
+    TaskUpdate, ToolResult, ToolUse, ToolUseId,
 };
 
 use super::context::{SpanContext, SpanId};
@@ -28,11 +28,12 @@ pub(crate) enum SpanKind {
 }
 
 /// Value of an attribute.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Attribute {
     Text(String),
     Texts(Vec<String>),
     Number(u64),
+    Dollars(f64),
 }
 
 impl From<&str> for Attribute {
@@ -48,7 +49,7 @@ impl From<u64> for Attribute {
 }
 
 /// A span; times in nanoseconds since the Unix epoch. While it is open, its end is its start.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Span {
     pub context: SpanContext,
     pub parent: Option<SpanId>,
@@ -78,6 +79,26 @@ impl Span {
         Self {
             error: Some(text.to_owned()),
             ..self.with("error.type", kind)
+        }
+    }
+
+    /// Returns it with its cost, if that is known.
+    fn cost(self, usd: Option<f64>) -> Self {
+        match usd {
+            Some(usd) => self.with(COST, Attribute::Dollars(usd)),
+            None => self,
+        }
+    }
+
+    /// Returns it with one more time that its request was sent again.
+    fn retried(mut self) -> Self {
+        let known = { self.attributes.iter_mut() }.find(|(name, _)| *name == RETRIES);
+        match known {
+            Some((_, Attribute::Number(retries))) => {
+                *retries += 1;
+                self
+            }
+            _ => self.with(RETRIES, 1),
         }
     }
 
@@ -192,6 +213,12 @@ impl Spans {
     fn update_of(&mut self, owner: Owner, update: SessionUpdate<'_>, now: u64) -> Option<Span> {
         match update {
             SessionUpdate::Asking { model, .. } => self.ask(owner, model, now),
+            SessionUpdate::Piece(StreamEvent::Retry(_)) => {
+                if let Some(chat) = self.chats.remove(&owner) {
+                    self.chats.insert(owner, chat.retried());
+                }
+                None
+            }
             SessionUpdate::Stored(message) => self.answered(&owner, message, now),
             SessionUpdate::Call(call, ..) => {
                 self.call(&owner, call, now);
@@ -258,7 +285,8 @@ impl Spans {
             .with(
                 "gen_ai.usage.cache_creation.input_tokens",
                 usage.cache_creation_input_tokens,
-            );
+            )
+            .cost(response.cost.map(Cost::usd));
         if let Some(id) = &response.request_id {
             chat = chat.with("gen_ai.response.id", id.as_str());
         }
@@ -376,6 +404,10 @@ impl Spans {
     }
 }
 
+/// Cost in US dollars, for which the conventions have no name.
+const COST: &str = "ah.cost_usd";
+/// How often a request was sent again, likewise.
+const RETRIES: &str = "ah.retries";
 const PROVIDER: &str = "gen_ai.provider.name";
 
 /// Returns the convention's name of a provider.

@@ -62,6 +62,7 @@ fn attribute(value: &Attribute, redact: &dyn Fn(&str) -> String) -> Value {
                 .map(|text| json!({"stringValue": redact(text)}));
             json!({"arrayValue": {"values": texts.collect::<Vec<_>>()}})
         }
+        Attribute::Dollars(dollars) => json!({"doubleValue": dollars}),
         Attribute::Number(number) => json!({"intValue": number.to_string()}),
     }
 }

@@ -5,7 +5,8 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
-use ah_testkit::script::{says, uses};
+use ah_conversation::Usage;
+use ah_testkit::script::{Turn, fails, says, uses};
 use ah_testkit::server::Server;
 use serde_json::{Value, json};
 
@@ -120,7 +121,10 @@ fn a_run_is_a_trace_of_its_requests_calls_and_subagents() {
     let resource = &document["resourceSpans"][0];
     assert_eq!(
         resource["resource"]["attributes"],
-        json!([{"key": "service.name", "value": {"stringValue": "ah"}}])
+        json!([
+            {"key": "service.name", "value": {"stringValue": "ah"}},
+            {"key": "service.version", "value": {"stringValue": env!("CARGO_PKG_VERSION")}},
+        ])
     );
     let spans = &resource["scopeSpans"][0]["spans"];
     let spans = spans.as_array().unwrap().as_slice();
@@ -204,6 +208,34 @@ fn content_is_in_a_trace_only_if_it_is_asked_for_and_has_no_secrets() {
     let call = named(&spans, "execute_tool bash")[0];
     assert_eq!(attribute(call, "error.type")["stringValue"], "tool_error");
     assert_eq!(call["status"]["code"], 2);
+}
+
+#[test]
+fn retries_and_cost_are_attributes() {
+    let world = World::new();
+    let (url, requests) = collector("200 OK");
+    let usage = Usage {
+        input_tokens: 1000,
+        output_tokens: 100,
+        ..Usage::default()
+    };
+    let server = Server::new([
+        fails(529, "overloaded_error"),
+        Turn {
+            usage: Some(usage),
+            ..says("Done.")
+        },
+    ]);
+    let ah = world.asking(&server, ["-m", "sonnet", "go"]);
+    traced(ah, &url).run().expect(0);
+    let spans = spans(&requests);
+    let chat = named(&spans, "chat claude-sonnet-4-5-20250929")[0];
+    assert_eq!(attribute(chat, "ah.retries")["intValue"], "1", "{chat:#}");
+    let cost = attribute(chat, "ah.cost_usd")["doubleValue"].as_f64();
+    assert!(
+        cost.is_some_and(|usd| (usd - 0.0045).abs() < 1e-9),
+        "{chat:#}"
+    );
 }
 
 #[test]
