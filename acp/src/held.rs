@@ -210,6 +210,7 @@ impl Held {
             ExitReason::MaxBudget => "The cost limit is reached.",
             ExitReason::BudgetExceeded => "The token limit is reached.",
             ExitReason::Timeout => "The time limit is reached.",
+            ExitReason::CheckFailed => "The check of the run did not pass.",
             ExitReason::MaxStructuredOutputRetries => "The answer does not have the wanted form.",
             ExitReason::Error | ExitReason::Other(_) => {
                 let failure = outcome.failure.as_ref();

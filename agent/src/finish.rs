@@ -1,6 +1,6 @@
 //! Reasons to continue a run when the model ends its turn, in this order: steering that came with its last answer,
 //! the demand of a Stop hook, a missing structured answer, a missing file, queued follow-ups, reports of background work, an
-//! answer without a word. Each becomes a user message.
+//! answer without a word, a check that does not pass. Each becomes a user message.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -8,6 +8,7 @@ mod aside;
 mod audience;
 mod background;
 mod changes;
+mod check;
 pub mod checkpoint;
 pub mod commands;
 mod compaction;
@@ -46,6 +47,7 @@ mod toolbox;
 mod truncate;
 
 pub use audience::{Audience, CallPlace, Ready, SessionUpdate, Watcher};
+pub use check::{Check, CheckRun};
 pub use conflict::{AGENT, Conflict};
 pub use controls::{Controls, SessionChange};
 pub use outcome::{RunFailure, RunOutcome};

@@ -43,7 +43,7 @@ impl Session {
     pub async fn resume(&mut self, stop: &Stop) -> Result<Option<RunOutcome>, StoreError> {
         let now = self.ports.clock.now();
         let step = next(&self.transcript, &self.settings.limits, now);
-        if matches!(step, Step::Finish(_)) {
+        if matches!(step, Step::Finish(_)) && !self.owes_check() {
             return self.run_mail(stop).await;
         }
         let (started, stop) = self.begin_time(stop);
@@ -91,7 +91,10 @@ impl Session {
             self.deliver_follow_up(queued, Origin::FollowUp, message_count)
                 .await?;
         }
-        Ok(message_count > 0 || self.await_reports(stop).await? || self.asks_again().await?)
+        Ok(message_count > 0
+            || self.await_reports(stop).await?
+            || self.asks_again().await?
+            || self.is_continued_by_check(stop).await?)
     }
 
     /// Asks for an answer once more if the last one is empty, unless a program answers or a hook wants no more.

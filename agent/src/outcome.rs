@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use ah_conversation::{ExitReason, ModelUsage, ProviderError, StoreError, ToolUse, Usage};
+use ah_conversation::{
+    ExitReason, ModelUsage, ProviderError, StoreError, ToolUse, Usage, Verification,
+};
 use serde_json::Value;
 
 /// Outcome of a run.
@@ -31,6 +33,8 @@ pub struct RunOutcome {
     pub deferred: Option<ToolUse>,
     /// Whether a Stop hook ended it by `continue: false`.
     pub stop_prevented: bool,
+    /// What is known about the work, if the run had a check.
+    pub verification: Option<Verification>,
     /// Structured answer, if a schema was given.
     pub structured: Option<Value>,
 }
@@ -50,6 +54,7 @@ impl RunOutcome {
             denials: Vec::new(),
             deferred: None,
             stop_prevented: false,
+            verification: None,
             structured: None,
         }
     }

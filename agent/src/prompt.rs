@@ -34,6 +34,8 @@ pub struct Prompt<'a> {
     pub skills: &'a str,
     /// File that must exist at the end.
     pub must_produce: Option<&'a str>,
+    /// Command line that has to pass before the run ends.
+    pub check: Option<&'a str>,
     /// Time limit of the run in seconds.
     pub timeout_seconds: Option<u64>,
     /// Text that the user wants appended.
@@ -111,6 +113,13 @@ impl Prompt<'_> {
                 "Before you finish, the file `{file}` must exist: producing it is part of the task."
             )
         });
+        let check = self.check.map(|command| {
+            format!(
+                "When you end your turn, `{command}` is run on a copy of the project, and you are told if it does not pass. \
+                 Do not change what it is made of (tests, their configuration) unless the task says so: it has to pass with \
+                 these files as they are now, too."
+            )
+        });
         let timeout = self
             .timeout_seconds
             .map(|seconds| format!("You have {seconds} seconds for the whole task."));
@@ -121,6 +130,7 @@ impl Prompt<'_> {
                 "--must-produce",
                 must_produce.as_deref().unwrap_or_default(),
             ),
+            ("--until", check.as_deref().unwrap_or_default()),
             ("--timeout", timeout.as_deref().unwrap_or_default()),
             ("--append-system-prompt", self.append.unwrap_or_default()),
         ])
@@ -209,6 +219,7 @@ mod tests {
             },
             skills: "# Skills\n",
             must_produce: Some("plan.md"),
+            check: None,
             timeout_seconds: Some(60),
             append: Some("Be brief."),
         };

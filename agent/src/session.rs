@@ -8,7 +8,8 @@ use std::sync::Arc;
 use ah_conversation::{
     CallState, ContentBlock, Event, EventKind, ExitReason, LoopAction, Message, MessageId, Model,
     ModelUsage, Origin, PermissionMode, Prefix, Record, Repetition, Role, Skip, Step, StoreError,
-    Time, ToolResult, ToolUse, ToolUseId, Transcript, close_open_calls, next, text_of,
+    Time, ToolResult, ToolUse, ToolUseId, Transcript, Verification, close_open_calls, next,
+    text_of,
 };
 
 use crate::background::Background;
@@ -38,6 +39,8 @@ pub struct Session {
     pub(crate) waiting: Vec<ToolUseId>,
     /// Whether a hook at the end of the run wanted no more.
     pub(crate) stop_prevented: bool,
+    /// What the check has shown of the last answer.
+    pub(crate) verification: Option<Verification>,
     /// The system prompt as of the beginning of the run.
     pub(crate) prompt: Option<SystemPrompt>,
     /// Context from hooks for the next message.
@@ -117,6 +120,7 @@ impl Session {
             unanswered: None,
             waiting: Vec::new(),
             stop_prevented: false,
+            verification: None,
             prompt: None,
             context: Vec::new(),
             has_begun: false,
@@ -219,6 +223,7 @@ impl Session {
     /// Sets the deadline; returns the start time and the stop with that deadline.
     pub(crate) fn begin_time(&mut self, stop: &Stop) -> (Time, Stop) {
         self.prompt = None;
+        self.verification = None;
         let started = self.ports.clock.now();
         let timeout = self.settings.timeout_ms;
         self.settings.limits.deadline = timeout.map(|timeout| started.plus(timeout));
@@ -333,6 +338,7 @@ impl Session {
     /// Returns the final reason and failure, after checking for a refusal and a missing file.
     fn checked(&mut self, reason: ExitReason) -> (ExitReason, Option<RunFailure>) {
         let unanswered = self.unanswered.take();
+        let reason = self.reason_after_check(reason);
         if let Some(why) = unanswered.filter(|_| reason == ExitReason::Error) {
             return (reason, Some(RunFailure::Unanswered(why)));
         }
@@ -392,6 +398,12 @@ impl Session {
             }
             _ => {}
         }
+        if let Some(verification) = outcome.verification.clone() {
+            self.emit(&EventKind::Checked {
+                verification,
+                is_last: true,
+            });
+        }
         self.emit_state("processing", "idle");
         self.emit(&EventKind::AgentEnd {
             stop_reason: outcome.reason.clone(),
@@ -413,6 +425,7 @@ impl Session {
         failure: Option<RunFailure>,
         duration_ms: u64,
     ) -> RunOutcome {
+        let verification = self.take_verification();
         let run = self.transcript.run();
         let totals = self.transcript.totals();
         let answer = run
@@ -436,6 +449,7 @@ impl Session {
             denials: std::mem::take(&mut self.denials),
             deferred: self.deferred.take(),
             stop_prevented: std::mem::take(&mut self.stop_prevented),
+            verification,
             structured: (self.settings.answer_form.as_ref()).and_then(|form| form.answer(run)),
         }
     }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use ah_conversation::{Limits, Permissions, Sampling, Thinking};
 
-use crate::AnswerForm;
 use crate::prompt::PromptSource;
+use crate::{AnswerForm, Check};
 
 /// Settings of a session.
 #[derive(Debug, Clone)]
@@ -35,6 +35,8 @@ pub struct SessionSettings {
     pub max_result_chars: Option<usize>,
     /// A file that must exist when the run ends (`--must-produce`).
     pub must_produce: Option<PathBuf>,
+    /// What must pass before the run ends (`--until`).
+    pub check: Option<Arc<dyn Check>>,
     /// Schema of the structured answer (`--json-schema`); its tool is among the tools.
     pub answer_form: Option<AnswerForm>,
     /// Thinking budget.

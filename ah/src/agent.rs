@@ -275,6 +275,7 @@ fn settings(
         max_messages: None,
         max_result_chars: None,
         must_produce: None,
+        check: None,
         answer_form: None,
         thinking: Thinking {
             budget: options.max_thinking_tokens,

@@ -50,6 +50,8 @@ pub struct Options {
     pub max_budget_usd: Option<f64>,
     /// Maximum time of a run.
     pub timeout: Option<Duration>,
+    /// Command line that has to pass before a run ends. An agent has none: it has no project.
+    pub until: Option<String>,
     /// Maximum number of thinking tokens per answer; 0 turns thinking off.
     pub max_thinking_tokens: Option<u32>,
     /// Reasoning effort of the model.
@@ -277,6 +279,14 @@ impl Options {
     #[must_use]
     pub fn append_system_prompt(mut self, text: impl Into<String>) -> Self {
         self.system_prompt = SystemPrompt::Appended(text.into());
+        self
+    }
+
+    /// Lets a run go on until this command passes, which is run on a copy of the project. The result says whether it did, as
+    /// `verification`.
+    #[must_use]
+    pub fn until(mut self, command: impl Into<String>) -> Self {
+        self.until = Some(command.into());
         self
     }
 

@@ -1,7 +1,7 @@
 //! Options as choices for the engine's configuration.
 
 use ah_config::layers::{SettingsSource, Sources};
-use ah_config::overrides::{McpSource, SystemPromptSource};
+use ah_config::overrides::{CheckOptions, McpSource, SystemPromptSource};
 use ah_config::trust::Reason;
 use ah_config::{Error, Overrides, parse_rules};
 use ah_conversation::Environment;
@@ -41,6 +41,7 @@ impl Options {
         run.limits.max_tokens = self.max_tokens;
         run.limits.max_budget_usd = self.max_budget_usd;
         run.limits.timeout = self.timeout;
+        run.check = self.until.clone().map(CheckOptions::new);
         match &self.system_prompt {
             SystemPrompt::BuiltIn => {}
             SystemPrompt::Appended(text) => run.prompt.append_system_prompt = Some(text.clone()),

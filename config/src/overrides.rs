@@ -67,6 +67,8 @@ pub struct Overrides {
 pub struct RunOptions {
     /// Limits of the run.
     pub limits: RunLimits,
+    /// What must pass before the run ends.
+    pub check: Option<CheckOptions>,
     /// Parts of the system prompt, and other inputs of the model.
     pub prompt: PromptOptions,
     /// The available tools.
@@ -100,6 +102,36 @@ pub struct RunLimits {
     pub max_budget_usd: Option<f64>,
     /// Time since the prompt.
     pub timeout: Option<Duration>,
+}
+
+/// What must pass before a run ends, and how it is run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CheckOptions {
+    /// The command line.
+    pub command: String,
+    /// Patterns of files that are sealed besides the usual ones; with `!` before it, of files that are not.
+    pub seals: Vec<String>,
+    /// Most runs of it in one run.
+    pub most: usize,
+    /// Time limit of a run of it.
+    pub timeout: Duration,
+}
+
+impl CheckOptions {
+    /// Most runs of a check in one run of the session, unless told otherwise.
+    pub const MOST: usize = 10;
+    /// Time limit of a run of it, unless told otherwise.
+    pub const TIMEOUT: Duration = Duration::from_secs(600);
+
+    /// Returns a check with the usual limits.
+    pub fn new(command: String) -> Self {
+        Self {
+            command,
+            seals: Vec::new(),
+            most: Self::MOST,
+            timeout: Self::TIMEOUT,
+        }
+    }
 }
 
 /// Parts of the system prompt, and other inputs of the model.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ExitReason, MessageId, PrefixBreak};
+use crate::{ExitReason, MessageId, PrefixBreak, Verification};
 
 /// An event and its time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -148,6 +148,12 @@ pub enum EventKind {
     },
     /// The request is unusually big.
     PayloadWarn { payload_bytes: u64, threshold: u64 },
+    /// The check of the run (`--until`) has run, or the run has ended; `is_last` tells that.
+    Checked {
+        #[serde(flatten)]
+        verification: Verification,
+        is_last: bool,
+    },
 }
 
 #[expect(
@@ -192,6 +198,7 @@ impl EventKind {
             Self::BudgetExceeded { .. } => "budget_exceeded",
             Self::PrefixBroken { .. } => "prefix_broken",
             Self::PayloadWarn { .. } => "payload_warn",
+            Self::Checked { .. } => "checked",
         }
     }
 
@@ -211,7 +218,8 @@ impl EventKind {
             | Self::CompactionComplete { .. }
             | Self::BudgetExceeded { .. }
             | Self::PrefixBroken { .. }
-            | Self::PayloadWarn { .. } => true,
+            | Self::PayloadWarn { .. }
+            | Self::Checked { .. } => true,
             Self::AgentStart { .. }
             | Self::ApiCallStart { .. }
             | Self::ToolCallStart { .. }

@@ -58,6 +58,7 @@ mod tool_spec;
 mod transcript;
 mod update;
 mod usage;
+mod verification;
 mod words;
 
 pub use caller::Caller;
@@ -127,4 +128,5 @@ pub use tool_spec::{DisplayKey, ToolSpec, Truncation};
 pub use transcript::{CallState, RunTotals, Transcript, trimmed};
 pub use update::{Known, ToolDefinition, Update};
 pub use usage::{Cost, Price, Usage};
+pub use verification::{ChangedSeal, Evidence, Verification};
 pub use words::split_words;

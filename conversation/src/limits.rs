@@ -100,6 +100,8 @@ pub enum ExitReason {
     Timeout,
     /// The model made the same calls five times, or wrote the same piece of text ten times.
     LoopDetected,
+    /// The check of the run (`--until`) did not pass.
+    CheckFailed,
     /// The answer repeatedly failed to match its schema.
     #[serde(rename = "error_max_structured_output_retries")]
     MaxStructuredOutputRetries,
@@ -127,6 +129,7 @@ impl ExitReason {
             Self::MaxTokens => "max_tokens",
             Self::Timeout => "timeout",
             Self::LoopDetected => "loop_detected",
+            Self::CheckFailed => "check_failed",
             Self::MaxStructuredOutputRetries => "error_max_structured_output_retries",
             Self::Interrupted => "interrupted",
             Self::Aborted => "aborted",

@@ -1,6 +1,7 @@
 //! Assembly of a session: the only place that names concrete providers, stores and tools.
 
 pub(crate) mod agents;
+mod check;
 mod hooks;
 mod isolation;
 pub mod mcp;
@@ -159,6 +160,7 @@ pub async fn session(
     }
     let mut settings = SessionSettings {
         answer_form: form,
+        check: check::of(config, inputs.sandbox, store)?,
         ..settings(&*provider, &tools, &inputs, config, warnings)?
     };
     settings.permissions.readable = safety::readable(store, inputs.skills, config);
@@ -389,6 +391,7 @@ fn settings(
             .map(|count| count.value)
             .filter(|count| *count > 0),
         answer_form: None,
+        check: None,
         must_produce: config
             .run
             .prompt

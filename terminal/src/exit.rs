@@ -53,6 +53,7 @@ pub fn code(interface: Interface, reason: &ExitReason, interrupt: Option<Interru
             | ExitReason::MaxTokens
             | ExitReason::Timeout
             | ExitReason::LoopDetected
+            | ExitReason::CheckFailed
             | ExitReason::MaxStructuredOutputRetries,
             _,
         ) => LIMIT,
@@ -99,6 +100,7 @@ mod tests {
             (ExitReason::MaxBudget, None, 3, 1),
             (ExitReason::Timeout, None, 3, 1),
             (ExitReason::LoopDetected, None, 3, 1),
+            (ExitReason::CheckFailed, None, 3, 1),
             (ExitReason::MaxStructuredOutputRetries, None, 3, 1),
             (ExitReason::MaxTokens, None, 3, 1),
             (ExitReason::Error, None, 1, 1),

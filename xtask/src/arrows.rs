@@ -71,6 +71,17 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("ah-render", &["ah-conversation", "ah-diff"]),
     ("ah-transcript", &["ah-agent", "ah-conversation", "ah-git"]),
     (
+        "ah-verify",
+        &[
+            "ah-agent",
+            "ah-beneath",
+            "ah-conversation",
+            "ah-diff",
+            "ah-process",
+            "ah-sandbox",
+        ],
+    ),
+    (
         "ah-protocol",
         &["ah-agent", "ah-conversation", "ah-desk", "ah-transcript"],
     ),

@@ -20,6 +20,7 @@ struct Module {
 const STEPS: &str = "file steps of a session";
 const ROWS: &str = "rows of a session";
 const CARRIED: &str = "files that a session carries";
+const CHECKED: &str = "files of a project that a run has changed";
 const MOVED: &str = "sessions of others";
 const KEPT: &str = "it only looks, before a command runs; what is written goes into open folders";
 
@@ -44,6 +45,8 @@ const MODULES: &[Module] = &[
         "entries of a log",
         &[("read", "an output that this process has just written")],
     ),
+    module("verify/src/place.rs", CHECKED, &[]),
+    module("verify/src/sealed.rs", CHECKED, &[]),
     module("fleet/src/moving/session_files.rs", MOVED, &[]),
     module(
         "fleet/src/moving/parcel.rs",

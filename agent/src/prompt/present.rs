@@ -16,7 +16,7 @@ const LISTS: [&str; 2] = ["environment", "skills"];
 /// Names of the parts that the user's options set.
 const OPTIONS: [&str; 3] = ["--system-prompt", "--append-system-prompt", "--agent"];
 /// Names of the parts that are of a session alone.
-const SESSION: [&str; 3] = ["environment", "--must-produce", "--timeout"];
+const SESSION: [&str; 4] = ["environment", "--must-produce", "--until", "--timeout"];
 /// Marks the opening, which no user has typed.
 const MARKER: &str = "[CONTEXT]";
 /// Names of the other parts that last as long as the conversation.

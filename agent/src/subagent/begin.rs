@@ -326,6 +326,7 @@ impl Subagents {
             timeout_ms: from.limits.deadline.map(|deadline| deadline.since(now)),
             permissions,
             must_produce: None,
+            check: None,
             thinking: Thinking {
                 effort: agent.effort.or(from.thinking.effort),
                 ..from.thinking

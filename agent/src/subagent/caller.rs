@@ -164,6 +164,7 @@ impl SessionCaller {
             max_messages: None,
             max_result_chars: None,
             must_produce: None,
+            check: None,
             answer_form: None,
             ..from.clone()
         }

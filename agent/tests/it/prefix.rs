@@ -394,6 +394,7 @@ impl Life {
             max_result_chars: None,
             answer_form: None,
             must_produce: None,
+            check: None,
             thinking: self.thinking(),
             sampling: Sampling::default(),
         };

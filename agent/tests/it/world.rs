@@ -92,6 +92,7 @@ impl World {
             max_result_chars: None,
             answer_form: None,
             must_produce: None,
+            check: None,
             thinking: Thinking::default(),
             sampling: Sampling::default(),
         };

@@ -24,6 +24,9 @@ pub struct Options {
     /// Limits.
     #[command(flatten)]
     pub limits: LimitOptions,
+    /// The check.
+    #[command(flatten)]
+    pub check: CheckOptions,
     /// Parts of the prompt.
     #[command(flatten)]
     pub prompt: PromptOptions,
@@ -173,6 +176,24 @@ pub struct LimitOptions {
     /// Stop after this many seconds
     #[arg(long, value_name = "SECONDS", value_parser = positive)]
     pub timeout: Option<f64>,
+}
+
+/// The check of the run.
+#[derive(Debug, Clone, Default, PartialEq, Args)]
+#[command(next_help_heading = "Check")]
+pub struct CheckOptions {
+    /// Go on until this command passes, run by ah itself on a copy of the project
+    #[arg(long, value_name = "COMMAND")]
+    pub until: Option<String>,
+    /// Seal these files as well, as tests are; '!PATTERN' does not seal them
+    #[arg(long, value_name = "PATTERN", requires = "until")]
+    pub seal: Vec<String>,
+    /// Check at most so often
+    #[arg(long, value_name = "N", requires = "until", value_parser = at_least_one::<u32>)]
+    pub max_checks: Option<u32>,
+    /// Stop a check after this many seconds
+    #[arg(long, value_name = "SECONDS", requires = "until", value_parser = positive)]
+    pub check_timeout: Option<f64>,
 }
 
 /// Parts of the prompt.

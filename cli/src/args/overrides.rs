@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use ah_config::layers::{SettingsSource, Sources};
 use ah_config::overrides::{
-    HostOptions, McpSource, Overrides, PluginFolder, PromptOptions, RunLimits, RunOptions,
-    SandboxChoice, SandboxOptions, SystemPromptSource, ToolOptions,
+    CheckOptions, HostOptions, McpSource, Overrides, PluginFolder, PromptOptions, RunLimits,
+    RunOptions, SandboxChoice, SandboxOptions, SystemPromptSource, ToolOptions,
 };
 use ah_config::profile::Profile;
 use ah_config::trust::Reason;
@@ -65,6 +65,7 @@ impl Options {
     fn run_options(&self) -> Result<RunOptions, Error> {
         Ok(RunOptions {
             limits: self.limits.run_limits(),
+            check: self.check.check_options()?,
             prompt: self.prompt.prompt_options()?,
             tools: ToolOptions {
                 profile: self.tools.profile.map(Profile::from),
@@ -121,6 +122,28 @@ impl options::LimitOptions {
             timeout: { self.timeout }
                 .map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)),
         }
+    }
+}
+
+impl options::CheckOptions {
+    fn check_options(&self) -> Result<Option<CheckOptions>, Error> {
+        let Some(command) = self.until.clone() else {
+            return Ok(None);
+        };
+        if command.trim().is_empty() {
+            return Err(Error::usage("--until needs a command".to_owned())
+                .hint("for example `--until 'make test'`"));
+        }
+        let usual = CheckOptions::new(command);
+        let most = self.max_checks.and_then(|most| usize::try_from(most).ok());
+        let timeout = { self.check_timeout }
+            .map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX));
+        Ok(Some(CheckOptions {
+            seals: self.seal.clone(),
+            most: most.unwrap_or(usual.most),
+            timeout: timeout.unwrap_or(usual.timeout),
+            ..usual
+        }))
     }
 }
 

@@ -90,6 +90,7 @@ mod trust;
 mod undo;
 mod undo_commands;
 mod undo_places;
+mod until;
 mod web;
 mod wire;
 mod without_namespaces;

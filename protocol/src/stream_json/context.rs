@@ -8,7 +8,13 @@ use ah_conversation::{Model, ToolName, ToolSpec, estimate_text};
 use serde_json::{Value, json};
 
 /// Names of facts of the system prompt that are no files.
-const NO_FILES: [&str; 4] = ["environment", "skills", "--must-produce", "--timeout"];
+const NO_FILES: [&str; 5] = [
+    "environment",
+    "skills",
+    "--must-produce",
+    "--until",
+    "--timeout",
+];
 /// Tokens of a skill's line in the list, without its text.
 const SKILLS: &str = "skills";
 /// Squares per row and rows of the picture that the original program draws.

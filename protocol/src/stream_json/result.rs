@@ -3,6 +3,7 @@
 use ah_agent::{RunFailure, RunOutcome};
 use ah_conversation::{
     Cost, ExitReason, Message, Model, ModelUsage, Origin, ProviderError, ToolUse, Usage,
+    Verification,
 };
 use serde_json::{Map, Value, json};
 
@@ -88,6 +89,9 @@ pub(crate) fn result(
     }
     if let Some(structured) = &outcome.structured {
         put("structured_output", structured.clone());
+    }
+    if let Some(verification) = &outcome.verification {
+        put("verification", json!(verification));
     }
     put("terminal_reason", json!(ending.terminal_reason));
     if ending.subtype == "success" {
@@ -290,6 +294,11 @@ impl Ending {
                 )
             }
             ExitReason::MaxStructuredOutputRetries => Self::without_structure(circumstances),
+            ExitReason::CheckFailed => error(
+                "error_during_execution",
+                "check_failed",
+                (outcome.verification.as_ref()).map_or_else(String::new, Verification::line),
+            ),
             ExitReason::BudgetExceeded
             | ExitReason::MaxTokens
             | ExitReason::Timeout

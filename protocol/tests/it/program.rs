@@ -97,6 +97,7 @@ fn settings() -> SessionSettings {
         max_messages: None,
         max_result_chars: None,
         must_produce: None,
+        check: None,
         answer_form: None,
         thinking: Thinking::default(),
         sampling: Sampling::default(),

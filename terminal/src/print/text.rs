@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use ah_agent::{Ready, SessionUpdate, Watcher, without_agent_id};
 use ah_conversation::{
-    Cost, DisplayKey, EventKind, ExitReason, Interaction, Interface, PermissionAnswer,
-    PermissionRequest, Progress, StreamEvent, ToolUse, ToolUseId, Usage, neutralise,
+    Cost, DisplayKey, EventKind, Evidence, ExitReason, Interaction, Interface, PermissionAnswer,
+    PermissionRequest, Progress, StreamEvent, ToolUse, ToolUseId, Usage, Verification, neutralise,
 };
 use ah_render::Line;
 use serde_json::Value;
@@ -59,6 +59,8 @@ struct State {
     answered: HashSet<ToolUseId>,
     /// Number of the last stored answer.
     answer_number: Option<u32>,
+    /// What the check of the run has shown, told below everything else.
+    verification: Option<Verification>,
     /// Whether something was printed that the next block has to be separated from.
     has_content: bool,
 }
@@ -252,6 +254,13 @@ impl Text {
                 self.dim(&summary);
             }
         }
+        if let Some(verification) = state.verification.take() {
+            let line = neutralise(&verification.line()).replace('\n', " ");
+            match verification.evidence {
+                Evidence::Verified => self.dim(&line),
+                Evidence::Claimed | Evidence::NotTried => self.note(&self.paint.warn(&line)),
+            }
+        }
         if self.view.group.is_some() {
             self.screen.answer(b"::endgroup::\n");
             if let Some(error) = error {
@@ -338,6 +347,10 @@ impl Text {
                 }
                 self.show_ended(state, kind);
             }
+            EventKind::Checked {
+                verification,
+                is_last: true,
+            } => state.verification = Some(verification.clone()),
             EventKind::Error { error } => state.error = Some(error.clone()),
             EventKind::Retry {
                 delay_ms,
@@ -461,6 +474,7 @@ fn stopped(reason: &ExitReason) -> Option<&'static str> {
         }
         ExitReason::BudgetExceeded
         | ExitReason::LoopDetected
+        | ExitReason::CheckFailed
         | ExitReason::EndTurn
         | ExitReason::StopSequence
         | ExitReason::Interrupted

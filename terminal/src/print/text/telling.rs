@@ -62,6 +62,12 @@ impl Text {
                 let line = format!("falling back from {from_model} to {to_model}: {error}");
                 self.note(&self.paint.warn(&neutralise(&line)));
             }
+            EventKind::Checked { verification, .. } => {
+                let ending = verification.ending.as_deref().unwrap_or_default();
+                let (command, left) = (&verification.command, verification.left);
+                let line = format!("`{command}` did not pass ({ending}); {left} checks left");
+                self.note(&self.paint.warn(&neutralise(&line).replace('\n', " ")));
+            }
             EventKind::PayloadWarn { payload_bytes, .. } => {
                 self.dim(&format!(
                     "the request is large: {} kB",
@@ -95,5 +101,6 @@ fn is_told(kind: &EventKind) -> bool {
             | EventKind::BudgetExceeded { .. }
             | EventKind::Fallback { .. }
             | EventKind::PayloadWarn { .. }
+            | EventKind::Checked { is_last: false, .. }
     )
 }

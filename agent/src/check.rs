@@ -1,0 +1,315 @@
+//! The check of a run (`--until`). When the model ends its turn, the engine runs it; the run ends once it has passed.
+//!
+//! How it runs is left to the port [`Check`]. What follows is decided here, from the messages of the run alone: a run that
+//! was killed between the check and its message checks again, and repeats none of the work.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ah_conversation::{
+    ChangedSeal, ContentBlock, EventKind, Evidence, ExitReason, Message, Origin, Role, StoreError,
+    Verification,
+};
+use async_trait::async_trait;
+
+use crate::{Session, Stop};
+
+/// Begins a message about a check that did not pass.
+const MARK: &str = "[CHECK]";
+/// Names the state of the files in it.
+const TREE: &str = "State of the files: ";
+/// Number of times in a row that the check may fail on the same files.
+const SAME: usize = 3;
+
+/// Port: what must pass before a run ends.
+#[async_trait]
+pub trait Check: fmt::Debug + Send + Sync {
+    /// Returns its command line, for people and for the model.
+    fn command(&self) -> &str;
+
+    /// Returns how often it may run in one run.
+    fn most(&self) -> usize;
+
+    /// Runs it on the files as they are now. Dropping the future stops it.
+    async fn run(&self) -> CheckRun;
+}
+
+/// What came of one run of the check.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CheckRun {
+    /// Whether it passed, with the sealed files as they are and as they were.
+    pub is_passed: bool,
+    /// How it ended, in a few words: `exit 1`.
+    pub ending: String,
+    /// Exit code, if it exited.
+    pub exit_code: Option<i32>,
+    /// How long it ran, in milliseconds.
+    pub duration_ms: u64,
+    /// The lines of its output that say why it failed.
+    pub why: String,
+    /// What the model can do about it besides, if that is known.
+    pub hint: Option<String>,
+    /// File with the whole output.
+    pub output: Option<PathBuf>,
+    /// Stands for the content of all files that were checked.
+    pub tree: String,
+    /// Files that have changed since it ran last, or since the beginning.
+    pub edited: Vec<PathBuf>,
+    /// Sealed files that differ from what they were at the beginning.
+    pub changed: Vec<ChangedSeal>,
+}
+
+/// What follows from a run of the check.
+#[derive(Debug, PartialEq, Eq)]
+enum Next {
+    /// The run ends.
+    End,
+    /// The model is told this.
+    Tell(String),
+}
+
+impl Session {
+    /// Runs the check, if there is one and the model has just ended its turn; returns whether the run continues.
+    pub(crate) async fn is_continued_by_check(&mut self, stop: &Stop) -> Result<bool, StoreError> {
+        let Some(check) = self.settings.check.clone().filter(|_| self.owes_check()) else {
+            return Ok(false);
+        };
+        let number = failures(self.transcript.run()).count() + 1;
+        let clock = self.ports.clock.clone();
+        let run = tokio::select! {
+            biased;
+            () = stop.wait(&*clock) => return Ok(false),
+            run = check.run() => run,
+        };
+        let next = after(self.transcript.run(), &*check, &run, number);
+        let verification = verification(&*check, &run, number);
+        self.verification = Some(verification.clone());
+        match next {
+            Next::End => Ok(false),
+            Next::Tell(text) => {
+                self.emit(&EventKind::Checked {
+                    verification,
+                    is_last: false,
+                });
+                self.append(Origin::Reminder, vec![ContentBlock::text(text)])
+                    .await?;
+                // What comes now is checked anew.
+                self.verification = None;
+                Ok(true)
+            }
+        }
+    }
+
+    /// Whether the run has a check that says nothing yet about the last answer.
+    pub(crate) fn owes_check(&self) -> bool {
+        let is_answer = |last: &Arc<Message>| last.role == Role::Assistant;
+        self.settings.check.is_some()
+            && self.verification.is_none()
+            && !self.stop_prevented
+            && self.transcript.last().is_some_and(is_answer)
+    }
+
+    /// Returns what is known about the work at the end of the run, if it has a check.
+    pub(crate) fn take_verification(&mut self) -> Option<Verification> {
+        let check = self.settings.check.as_ref()?;
+        let not_tried = || {
+            let failed = failures(self.transcript.run()).count();
+            let left = check.most().saturating_sub(failed);
+            let mut verification = Verification::not_tried(check.command(), left);
+            verification.checks = failed;
+            verification
+        };
+        Some(self.verification.take().unwrap_or_else(not_tried))
+    }
+
+    /// Returns the reason for the end of a run whose model ended its turn.
+    pub(crate) fn reason_after_check(&self, reason: ExitReason) -> ExitReason {
+        let is_verified = |verification: &Verification| verification.evidence == Evidence::Verified;
+        let is_claimed = self
+            .verification
+            .as_ref()
+            .is_some_and(|it| !is_verified(it));
+        if reason.is_end_of_turn() && is_claimed {
+            ExitReason::CheckFailed
+        } else {
+            reason
+        }
+    }
+}
+
+fn verification(check: &dyn Check, run: &CheckRun, number: usize) -> Verification {
+    let evidence = if run.is_passed {
+        Evidence::Verified
+    } else {
+        Evidence::Claimed
+    };
+    let mut verification = Verification::not_tried(check.command(), check.most());
+    verification.evidence = evidence;
+    verification.checks = number;
+    verification.left = check.most().saturating_sub(number);
+    verification.ending = Some(run.ending.clone());
+    verification.exit_code = run.exit_code;
+    verification.duration_ms = run.duration_ms;
+    verification.output.clone_from(&run.output);
+    verification.changed.clone_from(&run.changed);
+    verification
+}
+
+/// Returns the messages about failed checks, the last first.
+fn failures(run: &[Arc<Message>]) -> impl Iterator<Item = String> {
+    let is_failure = |message: &&Arc<Message>| message.origin == Origin::Reminder;
+    let texts = run.iter().rev().filter(is_failure).map(|it| it.text());
+    texts.filter(|text| text.starts_with(MARK))
+}
+
+/// Returns what follows from the check that ran as number `number` of the run.
+fn after(messages: &[Arc<Message>], check: &dyn Check, run: &CheckRun, number: usize) -> Next {
+    let left = check.most().saturating_sub(number);
+    let state = format!("{TREE}{}.", run.tree);
+    let same = failures(messages).take_while(|text| text.contains(&state));
+    if run.is_passed || left == 0 || same.count() + 1 >= SAME {
+        return Next::End;
+    }
+    let mut text = format!(
+        "{MARK} You ended your turn, so `{}` was run on your work. It did not pass: {}, after {} ms (check {number} of {}; \
+         {left} left).",
+        check.command(),
+        run.ending,
+        run.duration_ms,
+        check.most(),
+    );
+    if !run.why.is_empty() {
+        text.push_str(&format!("\n\n{}", run.why.trim_end()));
+    }
+    if let Some(output) = &run.output {
+        text.push_str(&format!("\n\nThe whole output: {}", output.display()));
+    }
+    text.push_str(&edited(&run.edited));
+    if !run.changed.is_empty() {
+        text.push_str(&format!(
+            "\nYou have changed what the check is made of: {}. It has to pass with these files as they were, too; the user sees \
+             the difference.",
+            list(run.changed.iter().map(|changed| &changed.path)),
+        ));
+    }
+    if let Some(hint) = &run.hint {
+        text.push_str(&format!("\n{hint}"));
+    }
+    text.push_str(&format!(
+        "\n{state}\nMend what is wrong and end your turn; the check runs again then. If it cannot pass, say why."
+    ));
+    Next::Tell(text)
+}
+
+fn edited(paths: &[PathBuf]) -> String {
+    match paths {
+        [] => "\nNo file has changed since the last check.".to_owned(),
+        paths => format!("\nChanged since the last check: {}.", list(paths.iter())),
+    }
+}
+
+/// Returns the first paths, and how many more there are.
+fn list<'a>(paths: impl ExactSizeIterator<Item = &'a PathBuf>) -> String {
+    const SHOWN: usize = 10;
+    let more = paths.len().saturating_sub(SHOWN);
+    let shown: Vec<_> = paths
+        .take(SHOWN)
+        .map(|path| path.display().to_string())
+        .collect();
+    let shown = shown.join(", ");
+    match more {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ah_conversation::{MessageId, Time};
+
+    use super::*;
+
+    #[derive(Debug)]
+    struct Make;
+
+    #[async_trait]
+    impl Check for Make {
+        fn command(&self) -> &'static str {
+            "make test"
+        }
+
+        fn most(&self) -> usize {
+            4
+        }
+
+        async fn run(&self) -> CheckRun {
+            CheckRun::default()
+        }
+    }
+
+    fn run(tree: &str, is_passed: bool) -> CheckRun {
+        CheckRun {
+            is_passed,
+            ending: "exit 1".to_owned(),
+            tree: tree.to_owned(),
+            why: "a.py:3: wrong\n".to_owned(),
+            edited: vec!["a.py".into()],
+            ..CheckRun::default()
+        }
+    }
+
+    /// Plays checks on these trees, and returns after which one the run ends.
+    fn ends_after(trees: &str, passes: bool) -> usize {
+        let mut messages = Vec::new();
+        for (at, tree) in trees.split(' ').enumerate() {
+            let is_last = at + 1 == trees.split(' ').count();
+            match after(&messages, &Make, &run(tree, passes && is_last), at + 1) {
+                Next::End => return at + 1,
+                Next::Tell(text) => messages.push(Arc::new(Message {
+                    id: MessageId::from(at.to_string()),
+                    parent: None,
+                    seq: 0,
+                    role: Role::User,
+                    origin: Origin::Reminder,
+                    created_at: Time(0),
+                    content: vec![ContentBlock::text(text)],
+                    response: None,
+                })),
+            }
+        }
+        0
+    }
+
+    #[test]
+    fn a_run_ends_when_its_check_passes_or_cannot() {
+        for (trees, passes, expected) in [
+            ("1", true, 1),
+            ("1 2 3", true, 3),
+            // The fourth is the last that it may have.
+            ("1 2 3 4", false, 4),
+            // Nothing was changed, twice.
+            ("1 1 1 1", false, 3),
+            ("1 2 1 2", false, 4),
+            ("1 2 2 2", false, 4),
+            ("1 2 3", false, 0),
+        ] {
+            assert_eq!(ends_after(trees, passes), expected, "{trees}");
+        }
+    }
+
+    #[test]
+    fn the_model_reads_why() {
+        let Next::Tell(text) = after(&[], &Make, &run("5f", false), 1) else {
+            panic!("the run ended");
+        };
+        insta::assert_snapshot!(text, @r"
+        [CHECK] You ended your turn, so `make test` was run on your work. It did not pass: exit 1, after 0 ms (check 1 of 4; 3 left).
+
+        a.py:3: wrong
+        Changed since the last check: a.py.
+        State of the files: 5f.
+        Mend what is wrong and end your turn; the check runs again then. If it cannot pass, say why.
+        ");
+    }
+}

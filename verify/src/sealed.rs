@@ -1,0 +1,364 @@
+//! What a check is made of: tests, the configuration of the programs that run them, and the files that its command names.
+//! They are taken as they are when the session begins. A run may change them; the check then has to pass with the old ones,
+//! too, and the user sees the difference.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use ah_beneath::Folder;
+use ah_conversation::ChangedSeal;
+use globset::{Glob, GlobSet, GlobSetBuilder};
+
+use crate::place::{Place, Thing};
+use crate::shadow::is_shadow;
+use crate::tree::Tree;
+
+/// Most bytes of all sealed files together.
+const MAX_BYTES: u64 = 256 * 1024 * 1024;
+/// Largest file that is searched for the names of others, and whose difference is shown, in bytes.
+const MAX_TEXT: usize = 256 * 1024;
+
+/// Tests, in the places and by the names that the runners of common languages look for.
+const TESTS: [&str; 22] = [
+    "**/{test,tests,spec,specs,__tests__,__mocks__,__snapshots__,testdata,fixtures,e2e}/**",
+    "**/test_*",
+    "**/*_test.*",
+    "**/*_tests.*",
+    "**/*.{test,tests,spec,specs,e2e}.*",
+    "**/*_spec.*",
+    "**/*{Test,Tests,Spec,IT}.{java,kt,kts,scala,groovy,cs,fs,vb,php,swift}",
+    "**/conftest.py",
+    "**/*.{bats,feature,t}",
+    "**/doctest*",
+    // Loaded before any test of Python.
+    "**/{sitecustomize,usercustomize}.py",
+    "**/*.{pth,egg-link}",
+    // In the place of the modules that run tests.
+    "**/{pytest,_pytest,pluggy,unittest,nose,nose2,tox,nox,hypothesis,coverage,xdist}{,.py,/**}",
+    "**/.{env,env.*,envrc}",
+    "**/.{npmrc,yarnrc,yarnrc.yml,pnp.*,nycrc,nycrc.*,mocharc.*,babelrc,babelrc.*,swcrc,rspec,coveragerc}",
+    "**/.{jestrc,ava,taprc,testcaferc,cypress}*",
+    "**/.{cargo,config,husky,github,gitlab-ci.yml,circleci}/**",
+    "**/.{python-version,nvmrc,node-version,ruby-version,tool-versions}",
+    "**/{jest,vitest,vite,karma,playwright,cypress,babel,webpack,rollup,ava,mocha,wallaby,nightwatch}.{config,conf,setup}*",
+    "**/{setupTests,setup-tests,test-setup,testSetup}*",
+    "**/{phpunit,testng,nunit,xunit}*.{xml,dist,json,config,runsettings}",
+    "**/rust-toolchain*",
+];
+/// What the runners of tests read.
+const RUNNERS: [&str; 6] = [
+    "**/{package,package-lock,tsconfig,tsconfig.*,deno,deno.*,bunfig,lerna,nx,turbo}.{json,jsonc,toml,yaml}",
+    "**/{pyproject.toml,pytest.ini,.pytest.ini,tox.ini,setup.cfg,setup.py,noxfile.py,Pipfile,manage.py}",
+    "**/{Makefile,makefile,GNUmakefile,*.mk,justfile,Justfile,.justfile,Taskfile.*,Rakefile,SConstruct,BUILD,BUILD.bazel,WORKSPACE}",
+    "**/{Cargo.toml,build.rs,clippy.toml,go.mod,go.work,Gemfile,composer.json,mix.exs,dune-project}",
+    "**/{pom.xml,build.gradle,build.gradle.kts,settings.gradle,settings.gradle.kts,gradle.properties,gradlew,mvnw,build.sbt}",
+    "**/{CMakeLists.txt,CTestTestfile.cmake,meson.build,*.csproj,*.sln,Directory.Build.*,global.json,Package.swift}",
+];
+/// Folders with programs of a project for itself: sealed if the command or the configuration of a runner names them.
+const TOOLS: [&str; 9] = [
+    "scripts", "script", "tools", "tool", "bin", "ci", ".ci", "hack", "build",
+];
+
+/// The sealed files of a project, and which others would be.
+#[derive(Debug, Clone)]
+pub(crate) struct Sealed {
+    patterns: GlobSet,
+    /// Those of [`RUNNERS`] alone.
+    runners: GlobSet,
+    exceptions: GlobSet,
+    named: Arc<BTreeSet<PathBuf>>,
+    /// Files of the project that have the name of a module of Python, and had it before.
+    modules: Arc<BTreeSet<PathBuf>>,
+    files: Arc<BTreeMap<PathBuf, Thing>>,
+}
+
+impl Sealed {
+    /// Takes the files of a project that the command is made of.
+    ///
+    /// # Errors
+    ///
+    /// If a pattern is none, a file cannot be read, or they are too big; the text says which.
+    pub(crate) fn take(
+        project: &Path,
+        tree: &Tree,
+        command: &str,
+        further: &[String],
+    ) -> Result<Self, String> {
+        let (exceptions, more): (Vec<_>, Vec<_>) =
+            further.iter().partition(|pattern| pattern.starts_with('!'));
+        let usual = TESTS.iter().chain(&RUNNERS).copied();
+        let mut sealed = Self {
+            patterns: set(usual.chain(more.iter().map(|pattern| pattern.as_str())))?,
+            runners: set(RUNNERS.iter().copied())?,
+            exceptions: set(exceptions.iter().map(|pattern| &pattern[1..]))?,
+            named: Arc::default(),
+            modules: Arc::new(
+                tree.0
+                    .keys()
+                    .filter(|path| is_shadow(path))
+                    .cloned()
+                    .collect(),
+            ),
+            files: Arc::default(),
+        };
+        let failed = |error: io::Error| format!("cannot seal the files of the check: {error}");
+        let top = Folder::follow(project).map_err(failed)?;
+        sealed.named = Arc::new(named(&top, tree, command, &sealed));
+        let (mut files, mut bytes) = (BTreeMap::new(), 0_u64);
+        for (path, status) in tree.0.iter().filter(|(path, _)| sealed.has(path)) {
+            bytes = bytes.saturating_add(status.length);
+            if bytes > MAX_BYTES {
+                return Err(format!(
+                    "the files that the check is made of are more than {} MiB; leave some out with `--seal '!PATTERN'`",
+                    MAX_BYTES >> 20
+                ));
+            }
+            let thing = Thing::read(&top, path, status).map_err(failed)?;
+            files.insert(path.clone(), thing);
+        }
+        sealed.files = Arc::new(files);
+        Ok(sealed)
+    }
+
+    /// Whether a path is, or would be, one of a sealed file.
+    pub(crate) fn has(&self, path: &Path) -> bool {
+        let is_meant = self.patterns.is_match(path) || self.named.contains(path);
+        let is_new_module = is_shadow(path) && !self.modules.contains(path);
+        (is_meant || is_new_module) && !self.exceptions.is_match(path)
+    }
+
+    /// Returns the paths of the sealed files.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.files.keys().map(PathBuf::as_path)
+    }
+
+    /// Returns the sealed files that differ in the copy: changed, removed, or new.
+    pub(crate) fn changed(&self, place: &Place) -> Vec<ChangedSeal> {
+        let mut changed = Vec::new();
+        for (path, before) in &*self.files {
+            if place.hash(path) != Some(before.hash()) {
+                let now = place.hash(path).and_then(|_| place.read(path));
+                changed.push(difference(path, Some(before), now.as_ref()));
+            }
+        }
+        let is_new = |path: &&PathBuf| self.has(path) && !self.files.contains_key(*path);
+        for path in place.paths().filter(is_new) {
+            changed.push(difference(path, None, place.read(path).as_ref()));
+        }
+        changed
+    }
+
+    /// Makes them in the copy what they were.
+    pub(crate) fn put(&self, place: &mut Place) -> io::Result<()> {
+        let new: Vec<_> = { place.paths() }
+            .filter(|path| self.has(path) && !self.files.contains_key(*path))
+            .cloned()
+            .collect();
+        for path in new {
+            place.replace(&path, None)?;
+        }
+        for (path, before) in &*self.files {
+            if place.hash(path) != Some(before.hash()) {
+                place.replace(path, Some(before))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn difference(path: &Path, before: Option<&Thing>, now: Option<&Thing>) -> ChangedSeal {
+    let text = |thing: Option<&Thing>| match thing {
+        None => Some(String::new()),
+        Some(thing) => { thing.text() }
+            .filter(|text| text.len() <= MAX_TEXT)
+            .map(str::to_owned),
+    };
+    let name = path.display().to_string();
+    let diff = text(before).zip(text(now)).map(|(before, now)| {
+        ah_diff::unified(
+            (&format!("a/{name}"), &before),
+            (&format!("b/{name}"), &now),
+        )
+    });
+    ChangedSeal {
+        path: path.to_owned(),
+        diff,
+    }
+}
+
+fn set<'a>(patterns: impl Iterator<Item = &'a str>) -> Result<GlobSet, String> {
+    let mut set = GlobSetBuilder::new();
+    for pattern in patterns {
+        let glob = Glob::new(pattern);
+        set.add(glob.map_err(|error| format!("`{pattern}` is no pattern of paths: {error}"))?);
+    }
+    set.build().map_err(|error| error.to_string())
+}
+
+/// Returns the paths that the command names, and the programs of the project's own that these and the configuration of the
+/// runners name in turn: what a test names is the product. A word of the command that is the name of a module is one, too, so
+/// that no new file takes its place.
+fn named(top: &Folder, tree: &Tree, command: &str, sealed: &Sealed) -> BTreeSet<PathBuf> {
+    let mut named = BTreeSet::new();
+    let mut waiting = Vec::new();
+    for word in words(command) {
+        let Some(path) = plain(Path::new(word)) else {
+            continue;
+        };
+        if tree.0.contains_key(&path) {
+            named.insert(path.clone());
+            let is_test = sealed.patterns.is_match(&path);
+            waiting.push((path, !is_test));
+        } else if word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+            named.insert(Path::new(word).with_extension("py"));
+            named.insert(Path::new(word).join("__init__.py"));
+            named.insert(Path::new(word).join("__main__.py"));
+        }
+    }
+    let configured = tree.0.keys().filter(|path| sealed.runners.is_match(path));
+    waiting.extend(configured.map(|path| (path.clone(), false)));
+    while let Some((path, is_typed)) = waiting.pop() {
+        let Some(text) = read(top, tree, &path) else {
+            continue;
+        };
+        let beside = path.parent().unwrap_or(Path::new(""));
+        for word in words(&text) {
+            let found = [Path::new(word).to_owned(), beside.join(word)].into_iter();
+            for found in found.filter_map(|path| plain(&path)) {
+                let is_program = is_tool(&found) || is_typed && is_script(&found);
+                if is_program && tree.0.contains_key(&found) && named.insert(found.clone()) {
+                    waiting.push((found, is_typed));
+                }
+            }
+        }
+    }
+    named
+}
+
+fn read(top: &Folder, tree: &Tree, path: &Path) -> Option<String> {
+    let status = tree.0.get(path)?;
+    let is_short = status.length <= MAX_TEXT as u64;
+    let thing = Thing::read(top, path, status).ok().filter(|_| is_short)?;
+    thing.text().map(str::to_owned)
+}
+
+/// Whether a file stands where projects have programs for themselves.
+fn is_tool(path: &Path) -> bool {
+    let folders = path.parent().into_iter().flat_map(Path::components);
+    let mut names = folders.map(Component::as_os_str);
+    names.any(|name| TOOLS.iter().any(|known| name == *known))
+}
+
+fn is_script(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|it| it == "sh" || it == "bash")
+}
+
+/// Returns the words of a command or a script that could be paths.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    let is_part = |c: char| c.is_alphanumeric() || "._-/@+".contains(c);
+    let words = text.split(move |c| !is_part(c));
+    words.filter(|word| !word.is_empty() && word.len() < 256)
+}
+
+/// Returns a relative path without `.` and `..`; `None` if it leaves the project.
+fn plain(path: &Path) -> Option<PathBuf> {
+    let mut plain = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::Normal(name) => plain.push(name),
+            Component::ParentDir => {
+                if !plain.pop() {
+                    return None;
+                }
+            }
+            Component::RootDir | Component::Prefix(_) => return None,
+        }
+    }
+    (!plain.as_os_str().is_empty()).then_some(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    /// Returns which of these files are sealed for a command.
+    fn sealed(command: &str, files: &[(&str, &str)], further: &[&str]) -> Vec<String> {
+        let project = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let (path, is_program) = match path.strip_suffix('*') {
+                Some(path) => (path, true),
+                None => (*path, false),
+            };
+            let path = project.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, text).unwrap();
+            let mode = if is_program { 0o755 } else { 0o644 };
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        }
+        let tree = Tree::of(project.path(), &[]).unwrap();
+        let further: Vec<_> = further.iter().map(|it| (*it).to_owned()).collect();
+        let sealed = Sealed::take(project.path(), &tree, command, &further).unwrap();
+        { sealed.paths() }
+            .map(|path| path.display().to_string())
+            .collect()
+    }
+
+    #[test]
+    fn what_the_check_is_made_of_is_sealed() {
+        let files = [
+            ("src/app.py", ""),
+            ("app.js", ""),
+            ("tests/unit/test_a.py", ""),
+            ("src/a.test.ts", ""),
+            ("conftest.py", ""),
+            (
+                "package.json",
+                r#"{"scripts": {"test": "node tools/run.js"}}"#,
+            ),
+            ("tools/run.js", "require('../app.js')"),
+            ("tools/other.js", ""),
+            ("check.sh", ". ./helper.sh; python src/app.py"),
+            ("tests/run.sh", ". ./product.sh"),
+            ("product.sh", ""),
+            ("helper.sh", ""),
+            ("unrelated.sh", ""),
+            ("probe*", ""),
+        ];
+        for (command, further, expected) in [
+            (
+                "pytest -q",
+                &[][..],
+                "conftest.py package.json src/a.test.ts tests/run.sh tests/unit/test_a.py tools/run.js",
+            ),
+            (
+                "./check.sh && ./probe",
+                &[],
+                "check.sh conftest.py helper.sh package.json probe src/a.test.ts tests/run.sh tests/unit/test_a.py tools/run.js",
+            ),
+            (
+                "make",
+                &["src/**", "!tests/**", "!**/*.test.ts"],
+                "conftest.py package.json src/app.py tools/run.js",
+            ),
+        ] {
+            assert_eq!(
+                sealed(command, &files, further).join(" "),
+                expected,
+                "{command}"
+            );
+        }
+    }
+
+    #[test]
+    fn every_usual_pattern_is_one() {
+        assert!(set(TESTS.iter().chain(&RUNNERS).copied()).is_ok());
+        assert!(set(["a["].into_iter()).is_err());
+    }
+}
