@@ -55,7 +55,11 @@ pub(crate) fn failed(
     let hint = match error.code() {
         Some(code) if undefined.contains(code) => Some("`ah fleet migrate` makes the tables"),
         Some(code) if *code == SqlState::INSUFFICIENT_PRIVILEGE => {
-            Some("grant the role `ah` to this one: `GRANT ah TO NAME`")
+            Some(match reason.contains("for schema") {
+                true => "grant the role `ah` to this one: `GRANT ah TO NAME`",
+                // It may look into the schema, so it has the role.
+                false => "only the role that made the tables may do this (`ah fleet migrate`)",
+            })
         }
         _ => None,
     };

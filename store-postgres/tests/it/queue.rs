@@ -374,9 +374,15 @@ async fn nothing_begins_when_the_budget_is_spent(fleet: Arc<dyn Fleet>) {
     assert_eq!(waiting.error.as_deref(), Some("the budget is spent"));
     assert_eq!(waiting.attempt, 0);
     fleet.set_limit(&budget(Some(1))).await.unwrap();
-    assert!(fleet.claim("me").await.unwrap().is_some());
+    let again = fleet.claim("me").await.unwrap().unwrap();
     fleet.set_limit(&budget(None)).await.unwrap();
-    assert!(fleet.claim("me").await.unwrap().is_some());
+    let other = fleet.claim("me").await.unwrap().unwrap();
+    // What was once waited for is no news of a run that is done.
+    for run in [again, other] {
+        assert!(fleet.end(run.id, "me", &End::Done).await.unwrap());
+        let done = &fleet.runs(Some(&run.session), 1).await.unwrap()[0];
+        assert_eq!(done.error, None);
+    }
 }
 
 /// Several workers find the same schedules due.

@@ -103,7 +103,13 @@ async fn limits_hold_for_a_tenant_who_cannot_change_them() {
     assert_eq!(theirs.admit("m").await.unwrap(), Admission::Spent);
     assert_eq!(theirs.limits().await.unwrap(), [limit("limited", Some(0))]);
     for own in [limit("limited", Some(100)), limit("limited", None)] {
-        theirs.set_limit(&own).await.unwrap_err();
+        let refused = theirs.set_limit(&own).await.unwrap_err();
+        // The role `ah` it has.
+        let hint = refused.hint.unwrap();
+        assert!(
+            hint.starts_with("only the role that made the tables"),
+            "{hint}"
+        );
     }
     let free = Admission::After(std::time::Duration::ZERO);
     assert_eq!(ours.admit("m").await.unwrap(), free);

@@ -247,7 +247,7 @@ impl Fleet for LocalFleet {
             let session: Option<String> = connection
                 .query_row(
                     "UPDATE runs
-                     SET state = ?3, error = coalesce(?4, error), due_at = ?5, attempt = attempt - ?6,
+                     SET state = ?3, error = CASE WHEN ?3 = 'done' THEN NULL ELSE coalesce(?4, error) END, due_at = ?5, attempt = attempt - ?6,
                          owner = CASE WHEN ?3 = 'queued' THEN NULL ELSE owner END,
                          ended_at = CASE WHEN ?3 = 'queued' THEN NULL ELSE ?7 END
                      WHERE id = ?1 AND owner = ?2 AND state = 'running' RETURNING session",
