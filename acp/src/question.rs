@@ -40,7 +40,10 @@ impl Host for Editor {
                 self.ask_form(call, choices).await
             }
             Some(Interaction::Choices(choices)) => self.ask_choices(call, choices).await,
-            Some(Interaction::Plan(plan)) => self.ask_approval(call, plan.as_deref()).await,
+            Some(Interaction::Plan(plan)) => {
+                self.ask_approval(call, plan.as_deref(), request.inquiry.after_plan)
+                    .await
+            }
             Some(Interaction::ToPlan) => {
                 let options = vec![
                     option(ONCE, "Yes, plan first", PermissionOptionKind::AllowOnce),
@@ -160,23 +163,31 @@ impl Editor {
     }
 
     /// Asks about a plan. Without a plan in the call, it is the text of the last answer.
-    async fn ask_approval(&self, call: &ToolUse, plan: Option<&str>) -> PermissionAnswer {
+    /// `after` is in force again once it is approved.
+    async fn ask_approval(
+        &self,
+        call: &ToolUse,
+        plan: Option<&str>,
+        after: PermissionMode,
+    ) -> PermissionAnswer {
         let mut asked = self.asked(call, None);
         let content: Vec<ToolCallContent> = plan.map(said).into_iter().collect();
         asked.fields = asked.fields.content(content).kind(ToolKind::SwitchMode);
-        let options = vec![
-            option(
-                EDITS,
-                "Yes, and accept edits",
-                PermissionOptionKind::AllowAlways,
-            ),
+        let mut options = vec![
             option(
                 ONCE,
-                "Yes, and ask before edits",
+                match after {
+                    PermissionMode::Default => "Yes, and ask before edits",
+                    _ => "Yes",
+                },
                 PermissionOptionKind::AllowOnce,
             ),
             option(NO, "No, keep planning", PermissionOptionKind::RejectOnce),
         ];
+        if !after.spares_edits() {
+            let name = "Yes, and accept edits";
+            options.insert(0, option(EDITS, name, PermissionOptionKind::AllowAlways));
+        }
         let answer = self.wire.choose(asked, options).await;
         decided(answer.as_deref(), |answer| match answer {
             EDITS => vec![PermissionUpdate::SetMode {

@@ -4,7 +4,7 @@
 use std::fs;
 
 use ah_conversation::{
-    Access, Behavior, Decision, Destination, ExitReason, Inquiry, Interaction, Output,
+    Access, Behavior, Decision, Destination, ExitReason, Hunk, Inquiry, Interaction, Output,
     PermissionAnswer, PermissionRequest, PermissionUpdate, ToolUse,
 };
 use serde_json::json;
@@ -112,10 +112,20 @@ impl Session {
                 return PreparedCall { reach, ..prepared }.into();
             }
         };
-        if let Some(failure) = self.certain_failure(&prepared, &inquiry).await {
-            let plan = CallPlan::Answer(failure);
-            return PreparedCall { plan, ..prepared }.into();
-        }
+        let inquiry = match self.foreseen(&prepared, &inquiry).await {
+            // Where a rule wants a question, an answer could tell what is in the file.
+            Some(foreseen) if foreseen.is_error && inquiry.reason.is_none() => {
+                let plan = CallPlan::Answer(foreseen);
+                return PreparedCall { plan, ..prepared }.into();
+            }
+            Some(foreseen) => Inquiry {
+                change: { foreseen.details.as_ref() }
+                    .map(Hunk::of_details)
+                    .unwrap_or_default(),
+                ..inquiry
+            },
+            None => inquiry,
+        };
         let interaction = inquiry.interaction.clone();
         let answer = self.inquire(&prepared, inquiry).await;
         match answer {
@@ -156,9 +166,9 @@ impl Session {
         }
     }
 
-    /// Returns the failure that the call would certainly have, so that nobody is asked about it. Where a rule wants a
-    /// question or hides a file, nothing is looked at: the answer could tell what is in it.
-    async fn certain_failure(&self, prepared: &PreparedCall, inquiry: &Inquiry) -> Option<Output> {
+    /// Returns the result that the call would have, found without changing anything: nobody is asked about a failure, and
+    /// whoever is asked sees the change. Of what a rule hides, nothing is looked at.
+    async fn foreseen(&self, prepared: &PreparedCall, inquiry: &Inquiry) -> Option<Output> {
         let CallPlan::Run { tool, accesses } = &prepared.plan else {
             return None;
         };
@@ -168,16 +178,16 @@ impl Session {
             Access::Read(path) | Access::Write(path) | Access::Named(path) => Some(path),
             _ => None,
         });
-        if inquiry.why().is_some()
+        if inquiry.outside.is_some()
             || !permissions.may_see(&prepared.call, accesses)
             || touched.any(|path| hidden.hides(path))
         {
             return None;
         }
-        let failure = tool.failure(&prepared.call).await?;
+        let foreseen = tool.foreseen(&prepared.call).await?;
         // It was found in what is on the disk.
         let unsaved = self.unsaved(&prepared.call, accesses).await;
-        unsaved.is_empty().then_some(failure)
+        unsaved.is_empty().then_some(foreseen)
     }
 
     fn agree(&mut self, interaction: Option<&Interaction>) {

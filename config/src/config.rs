@@ -65,6 +65,8 @@ pub struct Config {
     pub work: Option<Sourced<WorkSettings>>,
     /// Permission mode for calls that no rule covers.
     pub permission_mode: Sourced<PermissionMode>,
+    /// Mode that is in force again once a plan is approved; `None` for that of a session without a mode of its own.
+    pub before_plan: Option<PermissionMode>,
     /// Whether `bypassPermissions` is in force, or a host may choose it later.
     pub may_bypass: bool,
     /// Rules for allowed calls.

@@ -44,6 +44,8 @@ pub struct Overrides {
     pub deny: Vec<Rule>,
     /// The permission mode.
     pub permission_mode: Option<PermissionMode>,
+    /// The mode that is in force again once a plan is approved.
+    pub before_plan: Option<PermissionMode>,
     /// Whether a host may choose mode `bypassPermissions` later.
     pub may_bypass: bool,
     /// Working directories besides the first, relative ones below it.

@@ -144,6 +144,7 @@ impl Config {
             web: WebConfig::of(&layers, &first),
             conversation: ConversationConfig::of(&first.groups(|settings| &settings.conversation)),
             work: first.value(|settings| settings.work.clone()),
+            before_plan: overrides.before_plan,
             may_bypass: may_bypass(permission_mode.value, &overrides, interface, &environment)?,
             permission_mode,
             allow: rules(&overrides.allow, &layers, |it| &it.permissions.allow),

@@ -42,7 +42,7 @@ impl Config {
         };
         Permissions {
             mode: self.permission_mode.value,
-            before_plan: PermissionMode::default(),
+            before_plan: self.before_plan.unwrap_or_default(),
             confined: false,
             hosts: Vec::new(),
             may_bypass: self.may_bypass,

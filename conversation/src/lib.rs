@@ -108,7 +108,7 @@ pub use provider::{
 };
 pub use question::{Hunk, Proposal, Question, Verdict};
 pub use reach::Reach;
-pub use repair::{close_open_calls, extend_sendable, interrupted, sendable};
+pub use repair::{close_open_calls, extend_sendable, interrupted, sendable, without_advice};
 pub use repetition::{Repetition, chant, repetition, signature};
 pub use servers::{
     Completion, PromptArgument, ServerPrompt, ServerScope, ServerState, ServerStatus, ServerTool,

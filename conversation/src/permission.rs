@@ -23,7 +23,7 @@ pub(crate) use rule::canonical as canonical_tool;
 pub use rule::{Rule, RuleError, is_same_tool};
 pub use update::{Behavior, Destination, PermissionUpdate, RuleValue};
 
-use crate::{Access, CommandLine, Effect, Interaction, SimpleCommand, ToolUse, steered_by};
+use crate::{Access, CommandLine, Effect, Hunk, Interaction, SimpleCommand, ToolUse, steered_by};
 
 /// The tool whose rules name programs.
 const COMMANDS: &str = "Bash";
@@ -78,10 +78,14 @@ pub struct Inquiry {
     pub suggestions: Vec<PermissionUpdate>,
     /// The file that would be written.
     pub path: Option<PathBuf>,
+    /// The parts of that file that would change, as far as that is known.
+    pub change: Vec<Hunk>,
     /// The file outside the working directories that would be read.
     pub outside: Option<PathBuf>,
     /// User input that the call needs beyond permission; allowing the call answers it as well.
     pub interaction: Option<Interaction>,
+    /// Mode that is in force again once a plan is approved.
+    pub after_plan: PermissionMode,
 }
 
 impl Inquiry {
@@ -263,9 +267,11 @@ impl Permissions {
                 None => self.suggestions(call, accesses),
             },
             path: accesses.iter().find_map(written),
+            change: Vec::new(),
             outside: self.first_outside(call, accesses),
             reason,
             interaction: None,
+            after_plan: self.before_plan,
         })
     }
 
@@ -281,6 +287,7 @@ impl Permissions {
             Interaction::Choices(_) | Interaction::Plan(_) | Interaction::ToPlan => {
                 return Decision::Ask(Inquiry {
                     interaction: Some(interaction.clone()),
+                    after_plan: self.before_plan,
                     ..Inquiry::default()
                 });
             }

@@ -1,6 +1,7 @@
 //! Questions that are answered from elsewhere: by another program, another agent or a person at another terminal.
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::interaction::Choice;
 use crate::json;
@@ -24,7 +25,7 @@ pub struct Question {
 pub struct Proposal {
     /// What is to be known of the call besides its change.
     pub about: String,
-    /// The parts of the change. Their numbers count from the first line of what is replaced.
+    /// The parts of the change.
     pub hunks: Vec<Hunk>,
 }
 
@@ -37,6 +38,42 @@ pub struct Hunk {
     pub new: usize,
     /// Lines, each after a space, a minus or a plus.
     pub lines: Vec<String>,
+}
+
+/// Arguments that say how a file is changed.
+const OLD: &str = "old_string";
+const NEW: &str = "new_string";
+const CONTENT: &str = "content";
+
+impl Hunk {
+    /// Returns the arguments of a call whose texts are read in its change: two texts of which one takes the other's place, or the
+    /// content of a file. Of others none is; whoever is asked has to read them.
+    pub fn arguments(input: &Map<String, Value>) -> &'static [&'static str] {
+        let kind = |name| input.get(name).map(Value::is_string);
+        match (kind(OLD), kind(NEW), kind(CONTENT)) {
+            (Some(true), Some(true), None) => &[OLD, NEW],
+            (None, None, Some(true)) => &[CONTENT],
+            _ => &[],
+        }
+    }
+
+    /// Returns the parts of the change in the details of a result; empty if they have none.
+    pub fn of_details(details: &Value) -> Vec<Self> {
+        let parts = details.get("structuredPatch").and_then(Value::as_array);
+        let number = |part: &Value, name| usize::try_from(part.get(name)?.as_u64()?).ok();
+        let hunk = |part: &Value| {
+            let lines = part.get("lines")?.as_array()?.iter();
+            let lines: Option<_> = lines.map(|line| Some(line.as_str()?.to_owned())).collect();
+            Some(Self {
+                old: number(part, "oldStart")?,
+                new: number(part, "newStart")?,
+                lines: lines?,
+            })
+        };
+        // Nobody is shown a part for the whole.
+        let hunks: Option<Vec<_>> = parts.into_iter().flatten().map(hunk).collect();
+        hunks.unwrap_or_default()
+    }
 }
 
 /// Answer of a person to a question about a permission.

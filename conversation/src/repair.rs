@@ -3,6 +3,7 @@
 //! A crash or an interrupt may leave calls without results, a deleted message may leave results without calls,
 //! anywhere. The stored state decides, never timing: a call whose result is in the journal has that result.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -46,6 +47,15 @@ pub fn interrupted(output: &LiveOutput) -> String {
         (text, 0) => format!("{text}\n[{MAY_HAVE_RUN}]"),
         (text, before) => format!("[{before} bytes left out]\n{text}\n[{MAY_HAVE_RUN}]"),
     }
+}
+
+/// Returns an output as a person reads it: they have interrupted the call, and need no advice about that.
+pub fn without_advice(output: &str) -> Cow<'_, str> {
+    if !output.contains(MAY_HAVE_RUN) && output != NEVER_RAN {
+        return Cow::Borrowed(output);
+    }
+    let text = output.replace(MAY_HAVE_RUN, "interrupted");
+    Cow::Owned(text.replace(NEVER_RAN, "interrupted before it began"))
 }
 
 /// Returns `view` in a form that models accept: it starts with a user message, has no empty messages, every tool use

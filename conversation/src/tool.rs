@@ -35,10 +35,10 @@ pub trait Tool: Send + Sync {
         self.inner()?.stands_for(input)
     }
 
-    /// Returns the failure that the call would certainly have now, found without changing anything. A person is not asked
-    /// about such a call. It is asked only about calls whose reading needs no permission.
-    async fn failure(&self, call: &ToolUse) -> Option<Output> {
-        self.inner()?.failure(call).await
+    /// Returns the result that the call would have now, found without changing anything: a failure, about which a person is not
+    /// asked, or the details of a change, which they are shown. Of a file outside the working directories nothing is asked.
+    async fn foreseen(&self, call: &ToolUse) -> Option<Output> {
+        self.inner()?.foreseen(call).await
     }
 
     /// Runs the call. The input has passed the schema.

@@ -12,18 +12,25 @@ use ah_conversation::{ContentBlock, Image, NOTE};
 use crate::expand::{Expanded, Ruled, read};
 use crate::pictures::{self, words};
 
-/// Returns the content of a prompt: pictures, those also that it names, the files that it names, then `before` and its
-/// text.
+/// Content of a prompt.
+pub struct Said {
+    /// Pictures, those also that it names, the files that it names, then its text.
+    pub blocks: Vec<ContentBlock>,
+    /// The files that went along, in words for whoever has named them: `Read src/greet.py (11 lines)`.
+    pub read: Vec<String>,
+}
+
+/// Returns the content of a prompt, with `before` in front of its text.
 ///
 /// # Errors
 ///
 /// If a file is no picture that a model takes, or permission rules keep a picture from being read.
-pub fn blocks(
+pub fn said(
     prompt: &Expanded,
     before: &str,
     images: Vec<Image>,
     config: &Config,
-) -> Result<Vec<ContentBlock>, Error> {
+) -> Result<Said, Error> {
     let text = format!("{before}{}", prompt.text);
     let images = pictures::named(&text, images, config).map_err(Error::failure)?;
     // A command has named its files itself.
@@ -31,16 +38,35 @@ pub fn blocks(
         true => attached(&prompt.text, config),
         false => Vec::new(),
     };
-    let texts = attached.into_iter().chain([text]);
+    let (texts, read): (Vec<_>, _) = attached.into_iter().unzip();
+    let texts = texts.into_iter().chain([text]);
     let texts = texts.map(|text| ContentBlock::Text { text });
     let images = images.into_iter().map(ContentBlock::Image);
-    Ok(images.chain(texts).collect())
+    Ok(Said {
+        blocks: images.chain(texts).collect(),
+        read,
+    })
 }
 
-/// Returns the contents of the files of the project that a prompt names, and the names in its folders, one text each.
+/// Returns the content of a prompt as [`said`], where nobody is told which files went along.
+///
+/// # Errors
+///
+/// As for [`said`].
+pub fn blocks(
+    prompt: &Expanded,
+    before: &str,
+    images: Vec<Image>,
+    config: &Config,
+) -> Result<Vec<ContentBlock>, Error> {
+    Ok(said(prompt, before, images, config)?.blocks)
+}
+
+/// Returns the contents of the files of the project that a prompt names, and the names in its folders, one text each, with
+/// what was read in words.
 /// Other words with an `@` stay words, as do files outside of the project, those that rules keep from being read, and
 /// what is no text: the model has tools for them, which say why.
-fn attached(prompt: &str, config: &Config) -> Vec<String> {
+fn attached(prompt: &str, config: &Config) -> Vec<(String, String)> {
     let mut ruled = None;
     let mut texts = Vec::new();
     for Mention { path, lines } in words(prompt).filter_map(Mention::of) {
@@ -52,7 +78,7 @@ fn attached(prompt: &str, config: &Config) -> Vec<String> {
             continue;
         }
         let Ok(content) = read(&real) else { continue };
-        let (path, mut lines_of) = (escaped(path), String::new());
+        let (name, mut lines_of) = (escaped(path), String::new());
         let content = match lines {
             Some(lines) => {
                 let (first, last) = (lines.start(), lines.end());
@@ -62,11 +88,24 @@ fn attached(prompt: &str, config: &Config) -> Vec<String> {
             }
             None => content.trim_end().to_owned(),
         };
-        texts.push(format!(
-            "{NOTE} Named in the prompt:\n<file path=\"{path}\"{lines_of}>\n{content}\n</file>"
-        ));
+        let told = told(path, content.lines().count(), real.is_dir());
+        let text = format!(
+            "{NOTE} Named in the prompt:\n<file path=\"{name}\"{lines_of}>\n{content}\n</file>"
+        );
+        texts.push((text, told));
     }
     texts
+}
+
+/// Returns what was read, in words.
+fn told(path: &str, lines: usize, is_folder: bool) -> String {
+    let (did, noun) = match (is_folder, lines) {
+        (true, 1) => ("Listed", "entry"),
+        (true, _) => ("Listed", "entries"),
+        (false, 1) => ("Read", "line"),
+        (false, _) => ("Read", "lines"),
+    };
+    format!("{did} {path} ({lines} {noun})")
 }
 
 /// Returns the path without symbolic links, if there is something in the project.

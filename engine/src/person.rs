@@ -18,10 +18,6 @@ const SHOWN_INPUT: usize = 2_000;
 const SHOWN_RULES: usize = 300;
 /// Largest change in a question, in bytes.
 const SHOWN_CHANGE: usize = 256 * 1024;
-/// Arguments that say how a file is changed.
-const OLD: &str = "old_string";
-const NEW: &str = "new_string";
-const CONTENT: &str = "content";
 /// Answers to a question that is about one thing only.
 const YES_OR_NO: [Verdict; 2] = [Verdict::Once, Verdict::No];
 
@@ -132,18 +128,20 @@ impl<A: Ask> Elsewhere<A> {
         let Input::Object(input) = &request.call.input else {
             return None;
         };
-        let text = |name: &str| input.get(name)?.as_str();
-        let hunks = match (text(OLD), text(NEW), text(CONTENT)) {
-            (Some(old), Some(new), None) => hunks(old, new),
-            (None, None, Some(content)) => hunks("", content),
+        let drawn = Hunk::arguments(input);
+        let content = || Some(hunks("", input.get(*drawn.first()?)?.as_str()?));
+        let hunks = match (request.inquiry.change.as_slice(), drawn.len()) {
             // What is not drawn must be read.
-            _ => return None,
+            (_, 0) => return None,
+            ([], 1) => content()?,
+            ([], _) => return None,
+            (change, _) => change.to_vec(),
         };
         let lines = hunks.iter().flat_map(|hunk| &hunk.lines);
         let is_short = lines.map(String::len).sum::<usize>() <= SHOWN_CHANGE;
         let mut rest = request.clone();
         if let Input::Object(input) = &mut rest.call.input {
-            input.retain(|name, _| ![OLD, NEW, CONTENT].contains(&name.as_str()));
+            input.retain(|name, _| !drawn.contains(&name.as_str()));
         }
         is_short.then(|| Proposal {
             about: self.about(&rest),
@@ -291,7 +289,7 @@ mod tests {
         }
     }
 
-    fn proposed(input: Value, writes: bool) -> Option<Proposal> {
+    fn proposed(input: Value, writes: bool, change: &[Hunk]) -> Option<Proposal> {
         let elsewhere = Elsewhere {
             ask: Nobody,
             described: |request| match &request.call.input {
@@ -310,6 +308,7 @@ mod tests {
             },
             inquiry: Inquiry {
                 path: writes.then(|| "/work/a".into()),
+                change: change.to_vec(),
                 ..Inquiry::default()
             },
             agent: None,
@@ -319,19 +318,21 @@ mod tests {
     #[test]
     fn a_question_about_a_file_has_its_change_and_all_else_of_the_call() {
         let edit = json!({"path": "a", "old_string": "1\n2\n", "new_string": "1\n3\n", "replace_all": true});
-        let proposal = proposed(edit.clone(), true).unwrap();
+        let hunk = |old, new, lines: &[&str]| Hunk {
+            old,
+            new,
+            lines: lines.iter().map(|line| (*line).to_owned()).collect(),
+        };
+        let change = [hunk(7, 7, &[" 1", "-2", "+3"])];
+        let proposal = proposed(edit.clone(), true, &change).unwrap();
         assert_eq!(
             proposal.about,
             "The agent wants to use change:\n{\"path\":\"a\",\"replace_all\":true}"
         );
-        let hunk = |lines: &[&str]| Hunk {
-            old: 1,
-            new: 1,
-            lines: lines.iter().map(|line| (*line).to_owned()).collect(),
-        };
-        assert_eq!(proposal.hunks, [hunk(&[" 1", "-2", "+3"])]);
+        assert_eq!(proposal.hunks, change);
         let write = json!({"path": "a", "content": "1\n2\n"});
-        assert_eq!(proposed(write, true).unwrap().hunks, [hunk(&["+1", "+2"])]);
+        let new = proposed(write, true, &[]).unwrap();
+        assert_eq!(new.hunks, [hunk(1, 1, &["+1", "+2"])]);
         // Of texts that are not drawn together none is left out.
         for mixed in [
             json!({"path": "a", "old_string": "1", "new_string": "2", "content": "3"}),
@@ -339,18 +340,20 @@ mod tests {
             json!({"path": "a", "new_string": "2", "content": "3"}),
             json!({"path": "a", "old_string": "1"}),
             json!({"path": "a", "old_string": "1", "new_string": 2, "content": "3"}),
+            json!({"path": "a", "old_string": 1, "content": "3"}),
         ] {
-            assert_eq!(proposed(mixed.clone(), true), None, "{mixed}");
+            assert_eq!(proposed(mixed.clone(), true, &change), None, "{mixed}");
         }
-        // What writes no file, or more than anybody reads, is told as text.
+        // What writes no file, or a place that is not known, or more than anybody reads, is told as text.
         let long = json!({"path": "a", "content": "x\n".repeat(SHOWN_CHANGE)});
         for (input, writes) in [
-            (edit, false),
+            (edit.clone(), false),
+            (edit, true),
             (long, true),
             (json!({"command": "ls"}), true),
             (json!("text"), true),
         ] {
-            assert_eq!(proposed(input, writes), None);
+            assert_eq!(proposed(input, writes, &[]), None);
         }
     }
 }

@@ -72,8 +72,8 @@ impl Tool for Edit {
         self.0.access_to_change(input)
     }
 
-    async fn failure(&self, call: &ToolUse) -> Option<Output> {
-        self.0.failure(call, edit).await
+    async fn foreseen(&self, call: &ToolUse) -> Option<Output> {
+        self.0.foreseen(call, edit).await
     }
 
     async fn run(&self, call: &ToolUse, context: &Context) -> Output {

@@ -1,7 +1,7 @@
 //! The common part of `read`, `write`, `edit` and `NotebookEdit`: each call names one file, which is resolved and
 //! checked here, and works on it on a blocking thread.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
 use ah_conversation::{
@@ -13,12 +13,10 @@ use serde::de::DeserializeOwned;
 use crate::arguments;
 use crate::blocking::{self, Stop};
 use crate::file::{self, FileError};
+use crate::held;
 use crate::naming::{describe, path_argument};
 use crate::seen::{self, Seen};
 use crate::workspace::{OpenFile, Workspace};
-
-/// End of a trial in which nothing has failed.
-const UNCHANGED: &str = "nothing was changed";
 
 /// Arguments that name a file.
 pub(crate) trait FileArguments: DeserializeOwned + JsonSchema + Send + 'static {
@@ -50,7 +48,7 @@ pub(crate) struct Target<'a> {
     seen: Option<&'a Seen>,
     /// Its text, if the user has changed it without saving it.
     unsaved: Option<Arc<str>>,
-    /// Whether the work ends where it would change the file.
+    /// Whether nothing is changed: it is asked what would be done.
     is_trial: bool,
 }
 
@@ -124,14 +122,13 @@ impl FileTool {
         self.work(call, context.unsaved.clone(), work, false).await
     }
 
-    /// Runs `work` until it would change the file, and returns its failure if it has one before.
-    pub(crate) async fn failure<A, F>(&self, call: &ToolUse, work: F) -> Option<Output>
+    /// Runs `work` with nothing changed: what it returns is what it would do.
+    pub(crate) async fn foreseen<A, F>(&self, call: &ToolUse, work: F) -> Option<Output>
     where
         A: FileArguments,
         F: FnOnce(&Target<'_>, &A) -> Result<Output, String> + Send + 'static,
     {
-        let output = self.work(call, Vec::new(), work, true).await;
-        (output.is_error && output.content.text() != UNCHANGED).then_some(output)
+        Some(self.work(call, Vec::new(), work, true).await)
     }
 
     async fn work<A, F>(
@@ -210,18 +207,24 @@ impl Target<'_> {
             .map_or(Ok(()), |seen| seen.check(self.typed, &self.path))
     }
 
-    /// Returns an error in a trial: from here on, the work changes something.
-    pub(crate) fn begin_to_change(&self) -> Result<(), String> {
+    /// Makes the folders above the file that are missing.
+    ///
+    /// # Errors
+    ///
+    /// If one cannot be made.
+    pub(crate) fn make_folders(&self, folder: &Path) -> Result<(), String> {
         if self.is_trial {
-            Err(UNCHANGED.to_owned())
-        } else {
-            Ok(())
+            return Ok(());
         }
+        let failed = |error| format!("cannot write `{}`: {error}", self.typed);
+        held::make_folders(folder).map_err(failed)
     }
 
     /// Replaces the file, unless the call was dropped. The model knows the new content.
     pub(crate) fn replace(&self, content: &[u8]) -> Result<(), String> {
-        self.begin_to_change()?;
+        if self.is_trial {
+            return Ok(());
+        }
         self.stop.check()?;
         seen::replace(self.seen, self.typed, &self.path, content, self.stop)
     }

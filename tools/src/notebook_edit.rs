@@ -82,8 +82,8 @@ impl Tool for NotebookEdit {
         self.0.access_to_change(input)
     }
 
-    async fn failure(&self, call: &ToolUse) -> Option<Output> {
-        self.0.failure(call, changing(call)).await
+    async fn foreseen(&self, call: &ToolUse) -> Option<Output> {
+        self.0.foreseen(call, changing(call)).await
     }
 
     async fn run(&self, call: &ToolUse, context: &Context) -> Output {

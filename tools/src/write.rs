@@ -12,7 +12,6 @@ use serde_json::json;
 
 use crate::file::{self, FileError};
 use crate::file_tool::{self, FileArguments, FileTool, Target};
-use crate::held;
 use crate::read::Read;
 use crate::workspace::Workspace;
 use crate::{details, patch};
@@ -67,8 +66,8 @@ impl Tool for Write {
         self.0.access(input)
     }
 
-    async fn failure(&self, call: &ToolUse) -> Option<Output> {
-        self.0.failure(call, put).await
+    async fn foreseen(&self, call: &ToolUse) -> Option<Output> {
+        self.0.foreseen(call, put).await
     }
 
     async fn run(&self, call: &ToolUse, context: &Context) -> Output {
@@ -102,14 +101,12 @@ fn write(target: &Target<'_>, content: &str) -> Result<Former, String> {
         Err(error) => return Err(target.explain(&error)),
     };
     target.check_seen()?;
-    let failed = |error| format!("cannot write `{typed}`: {error}");
     if let Some(folder) = path.parent() {
         if let Some(file) = folder.ancestors().find(|above| above.is_file()) {
             let file = workspace.show(file);
             return Err(format!("cannot write `{typed}`: `{file}` is a file"));
         }
-        target.begin_to_change()?;
-        held::make_folders(folder).map_err(failed)?;
+        target.make_folders(folder)?;
     }
     let former = if is_new {
         Former::Missing

@@ -275,6 +275,9 @@ pub struct SafetyOptions {
     /// Permission mode for calls that no rule covers
     #[arg(long, value_name = "MODE", value_parser = permission_mode())]
     pub permission_mode: Option<PermissionMode>,
+    /// Mode that is in force again once a plan is approved, of a conversation that goes to the background.
+    #[arg(skip)]
+    pub before_plan: Option<PermissionMode>,
     /// Allow every call, like --permission-mode bypassPermissions
     #[arg(long)]
     pub dangerously_skip_permissions: bool,

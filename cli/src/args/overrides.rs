@@ -44,6 +44,7 @@ impl Options {
             ask: Vec::new(),
             deny: parse_rules(&tools.disallowed_tools)?,
             permission_mode: skip.or(safety.permission_mode),
+            before_plan: safety.before_plan,
             may_bypass: safety.allow_dangerously_skip_permissions,
             directories: safety.add_dir.clone(),
             trust,

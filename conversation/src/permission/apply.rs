@@ -65,13 +65,17 @@ impl Permissions {
         }
     }
 
-    /// Changes the mode; the mode before `plan` is remembered until the plan is approved. Where no sandbox confines the session,
-    /// `sandboxed` is `default`.
-    pub fn change_mode(&mut self, mode: PermissionMode) {
-        let mode = match mode {
+    /// Returns the mode that is in force where `wanted` is set: `sandboxed` is `default` if no sandbox confines the session.
+    pub fn in_force(&self, wanted: PermissionMode) -> PermissionMode {
+        match wanted {
             PermissionMode::Sandboxed if !self.confined => PermissionMode::Default,
-            mode => mode,
-        };
+            wanted => wanted,
+        }
+    }
+
+    /// Changes the mode; the mode before `plan` is remembered until the plan is approved.
+    pub fn change_mode(&mut self, mode: PermissionMode) {
+        let mode = self.in_force(mode);
         if mode == PermissionMode::Plan && self.mode != PermissionMode::Plan {
             self.before_plan = self.mode;
         }

@@ -48,6 +48,14 @@ impl PermissionMode {
         })
     }
 
+    /// Whether files of the project are edited without a question.
+    pub fn spares_edits(self) -> bool {
+        match self {
+            Self::Sandboxed | Self::AcceptEdits | Self::BypassPermissions => true,
+            Self::Default | Self::Plan | Self::DontAsk | Self::Delegate => false,
+        }
+    }
+
     /// Returns the mode's name in settings and flags.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -40,7 +40,7 @@ impl Permissions {
             Access::Named(_) | Access::Ask(_) => Some(Reach::ReadOnly),
             // The sandbox limits these, not the rules; `Promised` and `Unknown` may act outside it.
             Access::Write(_) | Access::Command(_) | Access::Confined { .. }
-                if self.confined && self.mode == PermissionMode::Sandboxed =>
+                if self.in_force(self.mode) == PermissionMode::Sandboxed =>
             {
                 Some(Reach::Anything)
             }

@@ -695,3 +695,37 @@ fn a_tool_is_known_by_all_its_names() {
     let rule: Rule = "KillBash".parse().expect("a rule");
     assert!(rule.covers_tool("TaskStop") && !rule.covers_tool("Bash"));
 }
+
+#[test]
+fn a_plan_leads_back_to_the_mode_before_it_and_a_mode_needs_what_it_stands_on() {
+    for (confined, before, expected) in [
+        (true, PermissionMode::Sandboxed, PermissionMode::Sandboxed),
+        (false, PermissionMode::Sandboxed, PermissionMode::Default),
+        (
+            true,
+            PermissionMode::AcceptEdits,
+            PermissionMode::AcceptEdits,
+        ),
+    ] {
+        let mut permissions = Permissions {
+            confined,
+            ..Permissions::default()
+        };
+        permissions.change_mode(before);
+        assert_eq!(permissions.mode, expected);
+        permissions.change_mode(PermissionMode::Plan);
+        let plan = Interaction::Plan(None);
+        let call = ToolUse {
+            id: "c".into(),
+            name: "exit_plan_mode".to_owned(),
+            input: serde_json::json!({}).into(),
+        };
+        let Decision::Ask(inquiry) = permissions.decide(&call, &[Access::Ask(plan.clone())]) else {
+            panic!("a plan is asked about");
+        };
+        // What the person is told.
+        assert_eq!(inquiry.after_plan, expected);
+        permissions.agree(&plan);
+        assert_eq!(permissions.mode, expected);
+    }
+}

@@ -54,10 +54,9 @@ pub fn permissions(
     }
     permissions.confined = is_confined;
     if config.leaves_mode_open() || permissions.mode == PermissionMode::Sandboxed {
-        permissions.mode = match is_confined {
-            true => PermissionMode::Sandboxed,
-            false if has_person => PermissionMode::Default,
-            false => PermissionMode::DontAsk,
+        permissions.mode = match permissions.in_force(PermissionMode::Sandboxed) {
+            PermissionMode::Default if !has_person => PermissionMode::DontAsk,
+            mode => mode,
         };
     } else if is_confined
         && config.interface == Interface::AgentSdk
@@ -65,6 +64,12 @@ pub fn permissions(
     {
         permissions.allow.extend("Bash".parse::<Rule>());
     }
+    permissions.before_plan = permissions.in_force(match (config.before_plan, config.interface) {
+        (Some(before), _) => before,
+        // As a session that is begun without a mode.
+        (None, Interface::Native) => PermissionMode::Sandboxed,
+        (None, Interface::AgentSdk) => PermissionMode::Default,
+    });
     permissions
 }
 

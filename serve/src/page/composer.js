@@ -246,7 +246,7 @@ export class Composer {
       return answer(Object.fromEntries(fields.map(field => [field.question, field.value])));
     } },
     about && el('pre', { class: 'about', tabindex: 0, role: 'group', 'aria-label': 'What it is about' }, proposal?.about ?? about),
-    proposal && changes(proposal.hunks.map(told), path(proposal.about), { isNumbered: false }),
+    proposal && changes(proposal.hunks.map(told), path(proposal.about)),
     isPressed && el('p', {}, only.question),
     isPressed && only.options.filter(option => option.description).map(option =>
       el('p', { class: 'allows' }, el('b', {}, option.label), ' ', option.description)),

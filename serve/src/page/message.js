@@ -249,16 +249,15 @@ export const told = ({ old, new: now, lines }) => ({ old, now, lines });
 
 const SIDES = { '+': ['added', 'Added: '], '-': ['removed', 'Removed: '] };
 
-/// Returns changes as rows: old number, new number, line. The file's path says how lines are coloured; without numbers where
-/// the place in the file is not known.
-export function changes(all, path = '', { isNumbered = true } = {}) {
+/// Returns changes as rows: old number, new number, line. The file's path says how lines are coloured.
+export function changes(all, path = '') {
   const language = ending(path);
   const rows = all.map(hunk => {
     let { old, now } = hunk;
     return hunk.lines.map(line => {
       const [kind, word] = SIDES[line[0]] ?? ['', ''];
       const numbers = [line[0] === '+' ? '' : old++, line[0] === '-' ? '' : now++];
-      return el('tr', { class: kind }, isNumbered && numbers.map(it => el('td', { class: 'number' }, it)),
+      return el('tr', { class: kind }, numbers.map(it => el('td', { class: 'number' }, it)),
         el('td', {}, word && el('span', { class: 'unseen' }, word), line[0], coloured(line.slice(1), language)));
     });
   });
