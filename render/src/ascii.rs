@@ -20,8 +20,8 @@ const SIGNS: [(char, char); 32] = [
     ('⠇', '|'),
     ('⠏', '-'),
     // Results and tasks.
-    ('✓', 'v'),
-    ('✔', 'v'),
+    ('✓', '+'),
+    ('✔', '+'),
     ('☑', 'x'),
     ('✗', 'x'),
     ('✘', 'x'),
@@ -83,7 +83,7 @@ mod tests {
     fn signs_become_ascii_of_the_same_width_and_letters_stay() {
         for (text, expected) in [
             ("plain", "plain"),
-            ("✓ bash $ make (0.1s)", "v bash $ make (0.1s)"),
+            ("✓ bash $ make (0.1s)", "+ bash $ make (0.1s)"),
             ("❯ a · b → c…", "> a | b > c~"),
             ("├─ x │ ─┼─", "+- x | -+-"),
             ("␛[2J", "^[2J"),

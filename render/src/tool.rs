@@ -129,6 +129,12 @@ pub fn ended(call: &ToolCall<'_>, outcome: &CallOutcome<'_>, layout: Layout) -> 
     layout.put(&rows)
 }
 
+/// Returns the title of an ended call alone, whose change has been seen.
+pub fn title(call: &ToolCall<'_>, outcome: &CallOutcome<'_>, layout: Layout) -> Vec<Line> {
+    let changes = outcome.details.map_or(Changes::None, Changes::of);
+    layout.put(&head(call, outcome, &changes, layout.room()))
+}
+
 /// Returns all changes in the details of a result, to a file or a task list; `None` if there are none.
 pub fn changes(details: &Value, width: usize) -> Option<Vec<Line>> {
     match Changes::of(details) {

@@ -382,6 +382,39 @@ impl Lives {
             .map_err(Refused::Run)
     }
 
+    /// Runs these prompts in turn, each once no run of the session is in progress, and none after one that was stopped or
+    /// failed.
+    pub(crate) async fn run_queued(self: &Arc<Self>, session: &str, prompts: Vec<String>) {
+        let live = self.of(session);
+        let mut steps = live.steps();
+        for prompt in prompts {
+            loop {
+                if live.state.borrow().running {
+                    // The sender is ours, so this is no error.
+                    let _ = steps.changed().await;
+                    continue;
+                }
+                let ended = live.state.borrow().ended.clone();
+                if ended.is_none_or(|ended| ended.is_error || ended.is_stopped) {
+                    return;
+                }
+                let start = Start {
+                    which: Which::Resume(session.to_owned(), None),
+                    ..Start::default()
+                };
+                match self.begin(start, prompt.clone().into()).await {
+                    // Somebody else was faster.
+                    Err(Refused::Busy) => {}
+                    Err(refused) => {
+                        tracing::warn!("a queued prompt did not run: {}", refused.reason());
+                        return;
+                    }
+                    Ok(_) => break,
+                }
+            }
+        }
+    }
+
     /// Follows a run to its end.
     async fn follow(
         &self,

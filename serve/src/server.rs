@@ -62,6 +62,8 @@ pub struct FirstRun {
     pub start: Start,
     /// Its prompt.
     pub prompt: String,
+    /// Prompts to run afterwards, in turn.
+    pub queued: Vec<String>,
     /// Receives the id of its session, or why it did not begin.
     pub begun: oneshot::Sender<Result<String, Refusal>>,
 }
@@ -165,10 +167,15 @@ async fn end_when_unused(first: Option<Box<FirstRun>>, lives: Arc<Lives>, stop: 
         let FirstRun {
             start,
             prompt,
+            queued,
             begun,
         } = *first;
         let session = lives.begin(start, prompt.into()).await;
         let is_lost = session.is_err();
+        if let Ok(session) = &session {
+            let (lives, session) = (lives.clone(), session.clone());
+            tokio::spawn(async move { lives.run_queued(&session, queued).await });
+        }
         // Whoever asked for it may be gone; the run goes on.
         let _ = begun.send(session.map_err(Refused::refusal));
         if is_lost {

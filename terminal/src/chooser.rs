@@ -236,7 +236,8 @@ impl<'a> List<'a> {
         };
         rows.extend(foot.map(|foot| styled("2", &fit(&foot, columns))));
         rows.push(styled("2", &fit(KEYS, columns)));
-        let (typed, column) = wrap(&neutralise(&self.typed), columns, "> ", "  ");
+        let text = neutralise(&self.typed);
+        let (typed, (_, column)) = wrap(&text, text.len(), columns, ("> ", "  "));
         rows.extend(typed);
         Live {
             cursor: (rows.len() - 1, column.min(columns - 1)),
@@ -276,7 +277,9 @@ impl Typed {
 
     fn live(&self, size: (usize, usize)) -> Live {
         let (columns, lines) = (size.0.max(1), size.1.max(1));
-        let (mut rows, column) = wrap(&self.shown(), columns, &self.prompt, "  ");
+        let shown = self.shown();
+        let lead = (self.prompt.as_str(), "  ");
+        let (mut rows, (_, column)) = wrap(&shown, shown.len(), columns, lead);
         let rows = rows.split_off(rows.len().saturating_sub(lines));
         Live {
             cursor: (rows.len() - 1, column.min(columns - 1)),

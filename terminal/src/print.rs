@@ -4,7 +4,9 @@
 mod divert;
 mod drawn;
 pub mod events;
+mod in_short;
 mod looked;
+mod mode;
 mod number;
 pub mod question;
 mod screen;
@@ -25,6 +27,7 @@ use crate::glyphs;
 pub use divert::{divert, tell};
 pub use drawn::{REST, REST_END, Size};
 pub use looked::Looked;
+pub use mode::mode;
 pub use number::{count, elapsed, money};
 pub use screen::{Look, Outlet, Screen};
 pub use tool_block::cut;

@@ -143,9 +143,8 @@ pub async fn perform(
     let mode = config.conversation.editor_mode.as_ref();
     let keys = mode.map(|mode| mode.value).unwrap_or_default();
     let mut app = App::new(keys, history, Terminal::size(), colours);
-    app.suggestions.named = named(config);
+    (app.suggestions.named, app.suggestions.hints) = named(config);
     app.notifier = Notifier::new(config);
-    app.is_bound = plan.ephemeral || matches!(plan.choice, SessionChoice::File(_));
     if display == Display::Plain(PlainStyle::Loop) {
         banner(&opened)?;
     }
@@ -313,7 +312,7 @@ pub fn unknown_command(prompt: &str, config: &Config) -> Option<String> {
         return None;
     }
     let is_whole = slash::call(prompt).is_some();
-    let named = named(config);
+    let (named, _) = named(config);
     let is_named = |name: &str| named.iter().any(|(known, _)| known == name);
     if is_whole && !is_named(prompt.split_whitespace().next()?.trim_start_matches('/')) {
         let word = prompt.split_whitespace().next()?;
@@ -324,22 +323,27 @@ pub fn unknown_command(prompt: &str, config: &Config) -> Option<String> {
     slash::unknown(prompt, named.iter().map(|(name, _)| name.as_str()))
 }
 
-/// Returns the commands and skills that can be called by name, with their descriptions.
-fn named(config: &Config) -> Vec<(String, String)> {
+/// Names, each with a text about it.
+type Named = Vec<(String, String)>;
+
+/// Returns the commands and skills that can be called by name, with their descriptions, and what they take.
+fn named(config: &Config) -> (Named, Named) {
     let (commands, _) = extensions::commands(config);
     let (skills, _) = extensions::skills(config);
     let first = |text: &str| text.lines().next().unwrap_or_default().to_owned();
-    let mut named: Vec<_> = commands
-        .iter()
-        .map(|command| (command.name.clone(), first(&command.description)))
-        .collect();
-    named.extend(
-        skills
-            .iter()
-            .filter(|skill| skill.is_command)
-            .map(|skill| (skill.name.clone(), first(&skill.description))),
-    );
-    named
+    let (mut named, mut hints) = (Named::new(), Named::new());
+    for command in commands.iter() {
+        let about = first(&command.description);
+        let about = match &command.argument_hint {
+            Some(hint) => format!("{hint} · {about}"),
+            None => about,
+        };
+        named.push((command.name.clone(), about));
+        hints.extend({ command.argument_hint.clone() }.map(|hint| (command.name.clone(), hint)));
+    }
+    let callable = skills.iter().filter(|skill| skill.is_command);
+    named.extend(callable.map(|skill| (skill.name.clone(), first(&skill.description))));
+    (named, hints)
 }
 
 fn open_history(config: &Config) -> History {

@@ -1,5 +1,7 @@
 //! Undo and redo of file changes by tools, and their texts.
 
+pub mod ignored;
+
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -86,38 +88,17 @@ pub fn show(path: &Path, config: &Config) -> String {
     shown(&below.unwrap_or(path).to_string_lossy()).into_owned()
 }
 
-/// Returns a line for each file.
+/// Returns a line for each file; those that git ignores come last, and are counted.
 pub fn summary(rewind: &Rewind, config: &Config) -> String {
     let mut text = String::new();
     if rewind.is_of_others {
         text.push_str("These changes were not recorded by you on this machine: the session may come from somebody else.\n");
     }
-    let mut changes = rewind.changes.iter().peekable();
-    while let Some(edit) = changes.next() {
-        if is_removed_folder(edit) {
-            let mut files = 0;
-            while let Some(below) = changes.next_if(|below| below.path.starts_with(&edit.path)) {
-                files += usize::from(!is_removed_folder(below));
-            }
-            let files = match files {
-                1 => "1 file".to_owned(),
-                files => format!("{files} files"),
-            };
-            let _ = writeln!(text, "remove {}/ ({files})", show(&edit.path, config));
-            continue;
-        }
-        let verb = match (&edit.now, &edit.then) {
-            (_, FileState::Absent { .. }) => "remove",
-            (FileState::Absent { .. }, _) => "recreate",
-            _ => "restore",
-        };
-        let is_big = |state| matches!(state, &FileState::Big { .. });
-        let extent = match is_big(&edit.now) || is_big(&edit.then) {
-            true => "big file".to_owned(),
-            false => format!("+{} -{}", edit.insertions, edit.deletions),
-        };
-        // Writing to a string cannot fail.
-        let _ = writeln!(text, "{verb} {} ({extent})", show(&edit.path, config));
+    let (own, ignored) = ignored::divide(&rewind.changes, config);
+    list(&own, config, &mut text);
+    if !ignored.is_empty() {
+        text.push_str(&format!("{}:\n", count_ignored(ignored.len())));
+        list(&ignored, config, &mut text);
     }
     for left in &rewind.skipped {
         let _ = write!(text, "skip {}: {}", show(&left.path, config), left.why);
@@ -138,6 +119,45 @@ pub fn summary(rewind: &Rewind, config: &Config) -> String {
         );
     }
     text
+}
+
+/// Adds a line for each file.
+fn list(changes: &[&FileEdit], config: &Config, text: &mut String) {
+    let mut changes = changes.iter().peekable();
+    while let Some(edit) = changes.next() {
+        if is_removed_folder(edit) {
+            let mut files = 0;
+            while let Some(below) = changes.next_if(|below| below.path.starts_with(&edit.path)) {
+                files += usize::from(!is_removed_folder(below));
+            }
+            let files = match files {
+                1 => "1 file".to_owned(),
+                files => format!("{files} files"),
+            };
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "remove {}/ ({files})", show(&edit.path, config));
+            continue;
+        }
+        let verb = match (&edit.now, &edit.then) {
+            (_, FileState::Absent { .. }) => "remove",
+            (FileState::Absent { .. }, _) => "recreate",
+            _ => "restore",
+        };
+        let is_big = |state| matches!(state, &FileState::Big { .. });
+        let extent = match is_big(&edit.now) || is_big(&edit.then) {
+            true => "big file".to_owned(),
+            false => format!("+{} -{}", edit.insertions, edit.deletions),
+        };
+        let _ = writeln!(text, "{verb} {} ({extent})", show(&edit.path, config));
+    }
+}
+
+/// Returns how many files git ignores, in words.
+pub fn count_ignored(files: usize) -> String {
+    match files {
+        1 => "1 file that git ignores".to_owned(),
+        files => format!("{files} files that git ignores"),
+    }
 }
 
 fn is_removed_folder(edit: &FileEdit) -> bool {

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use ah_config::trust::Reason;
 use ah_config::{Config, Error};
 use ah_conversation::{Environment, MailKind, json};
-use ah_desk::{At, Refusal, RefusalKind, Start, Which};
+use ah_desk::{At, Lent, Refusal, RefusalKind, Start, Which};
 use ah_engine::place::{sessions, stored};
 use ah_engine::plan::SessionChoice;
 use ah_serve::{FirstRun, Life};
@@ -127,9 +127,9 @@ pub fn run(prompt: &TypedPrompt, options: &Options, config: &Config) -> Result<u
         .read_to_string(&mut text)
         .map_err(|error| Error::failure(format!("cannot read the prompt: {error}")))?;
     let mut options = options.clone();
-    let start = match options.output.handed_over {
+    let (start, queued) = match options.output.handed_over {
         true => handed_over(&mut text, &mut options)?,
-        false => start_of(prompt, &options, config)?,
+        false => (start_of(prompt, &options, config)?, Vec::new()),
     };
     let waiting = (start.which.clone(), text.clone());
     let runtime = runtime()?;
@@ -139,6 +139,7 @@ pub fn run(prompt: &TypedPrompt, options: &Options, config: &Config) -> Result<u
         let first = FirstRun {
             start,
             prompt: text,
+            queued,
             begun,
         };
         let life = Life::WhileInUse(Some(Box::new(first)));
@@ -192,8 +193,9 @@ async fn tell(
     Ok(0)
 }
 
-/// Takes over what a conversation has left, which is in the place of the prompt, and what was chosen in it.
-fn handed_over(text: &mut String, options: &mut Options) -> Result<Start, Error> {
+/// Takes over what a conversation has left, which is in the place of the prompt, and what was chosen in it. Returns the prompts
+/// that are queued, too.
+fn handed_over(text: &mut String, options: &mut Options) -> Result<(Start, Vec<String>), Error> {
     let left: HandOver = json::from_str(text)
         .map_err(|error| Error::failure(format!("cannot read what was left: {error}")))?;
     let safety = &mut options.safety;
@@ -201,18 +203,24 @@ fn handed_over(text: &mut String, options: &mut Options) -> Result<Start, Error>
     safety.allow_dangerously_skip_permissions |= safety.dangerously_skip_permissions;
     safety.dangerously_skip_permissions = false;
     safety.permission_mode = Some(left.mode);
+    safety.before_plan = Some(left.before_plan);
     options.safety.add_dir.extend(left.folders);
     options.tools.allowed_tools.extend(left.rules);
     options.model.effort = left.effort.or(options.model.effort);
     let resumes = left.prompt.is_none();
     *text = left.prompt.unwrap_or_default();
-    Ok(Start {
+    let start = Start {
         which: left
             .session
             .map_or(Which::New, |id| Which::Resume(id, None)),
         resumes,
+        lent: Lent {
+            model: left.lent_model,
+            rules: left.lent_rules,
+        },
         ..Start::default()
-    })
+    };
+    Ok((start, left.queued))
 }
 
 /// Returns the session that the options choose.

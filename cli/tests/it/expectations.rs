@@ -160,6 +160,8 @@ const CONVERSATION: &[Row] = &[
         &[
             "repl::to_background::a_run_goes_to_the_background_by_a_key_and_is_watched_there",
             "repl::to_background::a_question_is_asked_there_and_the_mode_goes_along",
+            "repl::to_background::what_is_queued_goes_along",
+            "repl::to_background::a_model_that_a_command_names_goes_along",
         ],
         "",
     ),
@@ -178,8 +180,17 @@ const CONVERSATION: &[Row] = &[
     Row(
         Should,
         "a question about an edit has line numbers",
-        &[],
-        "the difference is that of the two texts; the numbers come with the edit",
+        &["repl::readable::the_question_about_an_edit_has_the_numbers_of_the_file"],
+        "",
+    ),
+    Row(
+        Should,
+        "tools, skills and subagents are listed for people; what git ignores comes last",
+        &[
+            "repl::readable::tools_skills_and_subagents_are_a_row_each",
+            "repl::readable::files_that_git_ignores_come_last",
+        ],
+        "",
     ),
     Row(
         Should,
@@ -762,8 +773,8 @@ fn an_edit_is_a_difference_in_red_and_green() {
     seat.says("change it");
     // In the question and in the result.
     for next in ["Allow?", "Done."] {
-        seat.sees("- two");
-        seat.sees("+ 2");
+        seat.sees("- one two three");
+        seat.sees("+ one 2 three");
         for (mark, colour) in [('-', "31"), ('+', "32")] {
             seat.wait_until("its colour", |bytes, _| {
                 let text = String::from_utf8_lossy(bytes);

@@ -79,8 +79,8 @@ fn an_answer_that_comes_and_a_line_that_is_typed() {
 
     ⠋ answering 0s · Esc interrupts
     ────────────────────────────────────────────────────────────────────────────────
-    > 日本語 and é, all of it typed while the answer is coming, in a line that is lo
-      ng, with 👍🏽
+    > 日本語 and é, all of it typed while the answer is coming, in a line that is
+      long, with 👍🏽
     bypass permissions · claude-sonnet-4-5-20250929
     ");
     insta::assert_snapshot!(screens[1], @"
@@ -102,7 +102,7 @@ fn an_answer_that_comes_and_a_line_that_is_typed() {
     > 日本語 and é, all of it typed while the answer is coming, in a line that is long, with 👍🏽
     bypass permissions · claude-sonnet-4-5-20250929
     ");
-    insta::assert_snapshot!(screens[2], @r#"
+    insta::assert_snapshot!(screens[2], @"
 ## Names
 
 Some words that go on for longer than a
@@ -118,11 +118,11 @@ one  │ 日本語      │ 👍🏽
 
 ⠋ answering 0s · Esc interrupts
 ────────────────────────────────────────
-> 日本語 and é, all of it typed while th
-  e answer is coming, in a line that is
-  long, with 👍🏽
-bypass permissions · claude-s…
-"#);
+> 日本語 and é, all of it typed while
+  the answer is coming, in a line that
+  is long, with 👍🏽
+bypass permissions · ? for help
+");
 }
 
 /// Without colours the layout is the same.
@@ -185,7 +185,7 @@ fn another_size_in_the_middle_of_an_answer() {
     seat.types("typed before and after, in a row of its own");
     seat.sees("of its own");
     seat.resizes(40, 12);
-    seat.sees("row of it\n  s own\n");
+    seat.sees("in a row of\n  its own\n");
     insta::assert_snapshot!(stable(&seat.screen()), @r#"
 • point 24
 • point 25
@@ -196,9 +196,9 @@ fn another_size_in_the_middle_of_an_answer() {
 • point 30
 
 ⠋ answering 0s · Esc interrupts
-> typed before and after, in a row of it
-  s own
-bypass permissions · claude-s…
+> typed before and after, in a row of
+  its own
+bypass permissions · ? for help
 "#);
     seat.resizes(100, 30);
     seat.sees("> typed before and after, in a row of its own\n");

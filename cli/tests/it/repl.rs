@@ -11,6 +11,7 @@ mod notes;
 mod past;
 mod pictures;
 mod questions;
+mod readable;
 mod rules;
 mod scrollback;
 mod sessions;
@@ -361,7 +362,7 @@ fn lines_typed_before_are_found_and_edited_elsewhere() {
     Two.
 
     ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-    > fix the parser of @src/more.rs  and
+    > fix the parser of @src/more.rs and
       more
     bypass permissions · claude-sonnet-4-5-20250929 · 0% of 200.0k
     ");
@@ -376,7 +377,7 @@ fn lines_typed_before_are_found_and_edited_elsewhere() {
     assert!(
         said.as_str()
             .unwrap()
-            .starts_with("fix the parser of @src/more.rs  and\nmore!"),
+            .starts_with("fix the parser of @src/more.rs and\nmore!"),
         "{said}"
     );
     seat.types("\x04");

@@ -156,14 +156,14 @@ exit code 3
 tokens:
 stderr:
 >>> go
-200.0k tokens used, 150.0k allowed
+stopped: 200.0k tokens used, 150.0k allowed
 180.0k in / 20.0k out (200.0k total), 50% of 200.0k [<id>]
 exit code 3
 
 context:
 stderr:
 >>> go
-100.0k tokens used, 50.0k allowed
+stopped: 100.0k tokens used, 50.0k allowed
 90.0k in / 10.0k out (100.0k total), 50% of 200.0k [<id>]
 exit code 3
 

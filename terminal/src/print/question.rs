@@ -18,8 +18,7 @@ use ah_conversation::{
 
 pub use self::choice::{counted, sheet as choice_sheet};
 
-use self::form::refused;
-pub use self::form::{Form, Lines, answer};
+pub use self::form::{Form, Lines, answer, refused};
 #[cfg(test)]
 pub use self::plan::{agreement, plan_sheet};
 pub use self::sheet::{Answer, Part, Said, Sheet};
@@ -39,7 +38,9 @@ pub fn ask(
     match &question.inquiry.interaction {
         None => permission(question, key, keeping, form),
         Some(Interaction::Choices(choices)) => choice::ask(&question.call, choices, form),
-        Some(Interaction::Plan(text)) => plan::approve(text.as_deref(), form),
+        Some(Interaction::Plan(text)) => {
+            plan::approve(text.as_deref(), question.inquiry.after_plan, form)
+        }
         Some(Interaction::ToPlan) => plan::agree(form),
     }
 }

@@ -1,5 +1,6 @@
 //! A run for people: answers on standard output, everything else on standard error.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -12,6 +13,7 @@ use ah_conversation::{
 use ah_render::Line;
 use serde_json::Value;
 
+use super::in_short::in_short;
 use super::tool_block::{Block, Paint, cut, seconds};
 use super::{Looked, Screen, count, elapsed, money};
 
@@ -47,6 +49,8 @@ struct State {
     context: u64,
     /// Key argument of the last ended call, if it is drawn.
     ended_key: String,
+    /// The change that the call has made whose end comes next, if it is printed.
+    change: Vec<String>,
     /// Reads and searches that are told together.
     looked: Looked,
     /// The task list as it is now, if it is shown at the end of the run.
@@ -55,8 +59,12 @@ struct State {
     retries: (usize, String),
     /// Whether the last block is a call.
     is_after_call: bool,
+    /// Whether it is a line about the run.
+    is_after_line: bool,
     /// Calls whose questions were answered here: their results say nothing new.
     answered: HashSet<ToolUseId>,
+    /// Calls whose changes were shown with their questions.
+    seen: HashSet<ToolUseId>,
     /// Number of the last stored answer.
     answer_number: Option<u32>,
     /// What the check of the run has shown, told below everything else.
@@ -99,9 +107,15 @@ impl Text {
             question.inquiry.interaction,
             Some(Interaction::Choices(_) | Interaction::Plan(_))
         );
-        if shows_all && matches!(answer, PermissionAnswer::Allow { .. }) {
-            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-            state.answered.insert(question.call.id.clone());
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        match answer {
+            PermissionAnswer::Allow { .. } if shows_all => {
+                state.answered.insert(question.call.id.clone());
+            }
+            PermissionAnswer::Allow { input: None, .. } if !question.inquiry.change.is_empty() => {
+                state.seen.insert(question.call.id.clone());
+            }
+            _ => {}
         }
     }
 
@@ -377,11 +391,17 @@ impl Text {
             return;
         };
         let (key, kind) = self.key(tool_name, tool_key);
+        let change = std::mem::take(&mut state.change);
+        let output = match *is_error {
+            true => in_short(tool_output),
+            false => Cow::Borrowed(tool_output.as_str()),
+        };
         let block = Block {
+            change: &change,
             name: tool_name,
             key,
             is_command: matches!(kind, Some(DisplayKey::Command(_))),
-            output: without_agent_id(tool_output),
+            output: without_agent_id(&output),
             lines: *tool_lines,
             is_error: *is_error,
             duration_ms: *duration_ms,
@@ -416,8 +436,7 @@ impl Text {
     /// Prints an error that the run survived.
     fn tell_error(&self, state: &mut State) {
         if let Some(error) = state.error.take() {
-            self.tell_looked(state);
-            self.note(&self.paint.warn(&neutralise(&error)));
+            self.tell_line(state, &self.paint.warn(&neutralise(&error)));
         }
     }
 
@@ -490,6 +509,7 @@ impl Watcher for Text {
         if let Some(text) = update.text() {
             return self.text(text);
         }
+        self.note_change(&update);
         if let Some(event) = update.event() {
             self.event(&event);
         }
@@ -547,8 +567,7 @@ impl Text {
     /// Shows a notice.
     pub fn notice(&self, text: &str) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        self.tell_looked(&mut state);
-        self.dim(text);
+        self.tell_line(&mut state, &self.paint.dim(&neutralise(text)));
     }
 }
 

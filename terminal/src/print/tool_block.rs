@@ -1,10 +1,12 @@
 //! The text of an ended tool call: name and time, its key argument, the beginning of its output.
 
 use ah_conversation::{lines_between, neutralise};
-use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+use unicode_width::UnicodeWidthChar as _;
 
 /// Number of output lines shown.
 const OUTPUT_LINES: usize = 3;
+/// Number of lines shown of a change.
+const CHANGE_LINES: usize = 40;
 /// Number of command lines shown.
 const KEY_LINES: usize = 6;
 /// Longest output line, in columns, on any terminal.
@@ -20,6 +22,8 @@ pub struct Block<'a> {
     pub is_command: bool,
     /// Its output.
     pub output: &'a str,
+    /// The change of a file that it has made, line by line, which is shown in place of the output.
+    pub change: &'a [String],
     /// Number of lines of all of its output, if `output` is only a part of it.
     pub lines: Option<u64>,
     /// Whether it failed.
@@ -82,6 +86,16 @@ impl Block<'_> {
         for line in self.key_lines(paint.width) {
             lines.push(format!("  {line}"));
         }
+        if !self.change.is_empty() {
+            let shown = self.change.iter().take(CHANGE_LINES);
+            lines.extend(shown.map(|line| format!("  {line}")));
+            lines.extend(more(
+                self.change.len().saturating_sub(CHANGE_LINES) as u64,
+                paint,
+            ));
+            lines.push(String::new());
+            return lines.join("\n") + "\n";
+        }
         let output = neutralise(self.output);
         let numbered = output.lines().zip(1..);
         let mut shown = numbered.filter(|(line, _)| !line.trim().is_empty());
@@ -95,11 +109,7 @@ impl Block<'_> {
             Some(_) => lines_between(&output, self.lines, last, 0),
             None => 0,
         };
-        match hidden {
-            0 => {}
-            1 => lines.push(paint.dim("  ... (1 more line)")),
-            more => lines.push(paint.dim(&format!("  ... ({more} more lines)"))),
-        }
+        lines.extend(more(hidden, paint));
         lines.push(String::new());
         lines.join("\n") + "\n"
     }
@@ -107,15 +117,12 @@ impl Block<'_> {
     fn key_lines(&self, width: usize) -> Vec<String> {
         let key = neutralise(self.key);
         let width = width.saturating_sub(4).max(20);
-        let mut lines: Vec<String> = if self.is_command {
-            key.lines()
-                .flat_map(|line| wrap_command(line, width))
-                .collect()
-        } else {
-            key.lines()
-                .map(|line| cut(line, width).to_owned())
-                .collect()
+        let line = |line: &str| match self.is_command {
+            // It can be copied.
+            true => line.to_owned(),
+            false => cut(line, width).to_owned(),
         };
+        let mut lines: Vec<String> = key.lines().map(line).collect();
         if lines.len() > KEY_LINES {
             let more = lines.len() - KEY_LINES;
             lines.truncate(KEY_LINES);
@@ -130,25 +137,13 @@ impl Block<'_> {
     }
 }
 
-/// Wraps a command so that a shell reads it as one: before an option if possible, else at any blank.
-fn wrap_command(command: &str, width: usize) -> Vec<String> {
-    let mut lines = Vec::new();
-    let mut rest = command;
-    let mut indent = "";
-    // Two columns are for the backslash.
-    while indent.len() + rest.width() > width {
-        let room = width - indent.len() - 2;
-        let start = cut(rest, room);
-        let before_option = start.rfind(" -").filter(|at| *at > 0);
-        let Some(at) = before_option.or_else(|| start.rfind(' ').filter(|at| *at > 0)) else {
-            break;
-        };
-        lines.push(format!("{indent}{} \\", &rest[..at]));
-        rest = rest[at..].trim_start();
-        indent = "    ";
+/// Says how many lines are left out, if there are any.
+fn more(lines: u64, paint: Paint) -> Option<String> {
+    match lines {
+        0 => None,
+        1 => Some(paint.dim("  ... (1 more line)")),
+        more => Some(paint.dim(&format!("  ... ({more} more lines)"))),
     }
-    lines.push(format!("{indent}{rest}"));
-    lines
 }
 
 /// Returns the beginning of `text` that fits into `width` columns.
@@ -187,6 +182,7 @@ mod tests {
             name: "bash",
             key: "cargo test --workspace --all-features --no-fail-fast -- --test-threads 1 --nocapture",
             is_command: true,
+            change: &[],
             output: "one\n\ntwo\x1b[2J\nthree\nfour\nfive\n",
             lines: None,
             is_error: false,
@@ -194,8 +190,7 @@ mod tests {
         };
         insta::assert_snapshot!(block.render(PLAIN), @r#"
 bash (1.2s)
-  $ cargo test --workspace --all-features --no-fail-fast -- --test-threads 1 \
-      --nocapture
+  $ cargo test --workspace --all-features --no-fail-fast -- --test-threads 1 --nocapture
   one
   two␛[2J
   three
@@ -206,6 +201,7 @@ bash (1.2s)
             name: "read",
             key: "src/mian.rs",
             is_command: false,
+            change: &[],
             output: "no file `src/mian.rs`",
             lines: None,
             duration_ms: 61_000,
@@ -227,24 +223,27 @@ bash (1.2s)
     }
 
     #[test]
-    fn commands_break_before_options_and_stay_commands() {
-        for (command, expected) in [
-            ("ls -l", &["ls -l"] as &[_]),
-            (
-                "tar --create --file archive.tar",
-                &["tar --create \\", "    --file archive.tar"],
-            ),
-            (
-                "echo some words that go on",
-                &["echo some words that \\", "    go on"],
-            ),
-            (
-                "averylongwordthatcannotbebroken",
-                &["averylongwordthatcannotbebroken"],
-            ),
-        ] {
-            assert_eq!(wrap_command(command, 24), expected, "{command}");
-        }
+    fn a_change_is_shown_in_the_place_of_the_output() {
+        let change: Vec<_> = (1..=42).map(|number| format!("{number:>2} + x")).collect();
+        let block = Block {
+            name: "edit",
+            key: "a.rs",
+            is_command: false,
+            output: "+ x",
+            change: &change,
+            lines: None,
+            is_error: false,
+            duration_ms: 0,
+        };
+        let shown = block.render(PLAIN);
+        assert!(
+            shown.starts_with("edit (0.0s)\n  a.rs\n   1 + x\n   2 + x\n"),
+            "{shown}"
+        );
+        assert!(
+            shown.ends_with("\n  40 + x\n  ... (2 more lines)\n\n"),
+            "{shown}"
+        );
     }
 
     #[test]

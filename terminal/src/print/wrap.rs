@@ -23,7 +23,8 @@ pub fn at_words(text: &str, columns: usize) -> Cow<'_, str> {
     let mut wrapped = String::with_capacity(text.len() + text.len() / 8);
     for line in text.split_inclusive('\n') {
         let words = line.trim_end_matches(['\r', '\n']);
-        if width(words) <= columns || words.contains(" && ") {
+        let is_command = words.contains(" && ") || words.trim_start().starts_with("$ ");
+        if width(words) <= columns || is_command {
             wrapped.push_str(words);
         } else {
             break_line(words, columns, &mut wrapped);
@@ -53,11 +54,19 @@ fn break_line(line: &str, columns: usize, wrapped: &mut String) {
         wrapped.push_str(word);
         blanks += piece.len() - word.len();
     }
+    // What is typed behind a prompt is apart from it.
+    wrapped.push_str(&" ".repeat(blanks.min(columns.saturating_sub(at))));
 }
+
+/// Beginning of what a person has said.
+const SAID: &str = "> ";
 
 /// Returns the column of the further rows of a line.
 fn hang(line: &str, columns: usize) -> usize {
     let text: String = strip_str(line).collect();
+    if text.starts_with(SAID) {
+        return SAID.len();
+    }
     let indent = text.len() - text.trim_start_matches(' ').len();
     let second = text[indent..].find("  ").map(|gap| {
         let gap = indent + gap;
@@ -153,6 +162,15 @@ mod tests {
                 "\x1b[1;33ma warning of some\nlength\x1b[0m\nend",
             ),
             ("日本語 日本語 日本語 日", "日本語 日本語 日本語\n日"),
+            ("> say it in a few words\n", "> say it in a few\n  words\n"),
+            (
+                "Trust it? [y]es, Enter = not now ",
+                "Trust it? [y]es,\nEnter = not now ",
+            ),
+            (
+                "  $ ls -la ~ and all of this\n",
+                "  $ ls -la ~ and all of this\n",
+            ),
         ] {
             assert_eq!(at_words(text, 20), expected);
         }

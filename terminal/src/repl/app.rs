@@ -11,6 +11,7 @@ use super::activity::Activity;
 use super::answer::Answer;
 use super::attach::Pictures;
 use super::background::BackgroundTasks;
+use super::bang;
 use super::editor::Editor;
 use super::effect::Effect;
 use super::history::History;
@@ -34,6 +35,13 @@ pub struct Held {
     pub typed: String,
     /// The same with the pastes in place of their tokens.
     pub text: String,
+}
+
+impl Held {
+    /// Returns whether it is a command of the user's, which runs at this terminal.
+    pub fn is_command(&self) -> bool {
+        self.typed.starts_with('!') && bang::read(&self.text).is_some()
+    }
 }
 
 /// State of the terminal.
@@ -93,8 +101,6 @@ pub struct App {
     /// Whether another process runs the session: it goes on when the terminal is left, and does nothing but what can be
     /// asked of it.
     pub is_remote: bool,
-    /// Whether the session cannot be opened by another process: it is not stored, or not with those of the folder.
-    pub is_bound: bool,
     /// Whether another Ctrl-C ends the program.
     pub is_leaving: bool,
     /// Whether what is typed was meant for a question that is closed.
@@ -144,7 +150,6 @@ impl App {
             is_apart: true,
             hint: None,
             is_remote: false,
-            is_bound: false,
             is_leaving: false,
             viewer: None,
             is_answer_late: false,

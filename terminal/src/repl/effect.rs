@@ -56,6 +56,7 @@ impl Effect {
                     | Task::Complete(..)
                     | Task::Interrupt
                     | Task::Leave(_)
+                    | Task::Queued(_)
             ),
             Self::ScrollAway
             | Self::OpenEditor
@@ -122,6 +123,8 @@ pub enum Task {
     Leave(bool),
     /// Leaves the session to a process in the background, which runs this prompt.
     HandOver(String),
+    /// What is queued here goes along with the run that was left.
+    Queued(Vec<String>),
     /// Lists choices.
     List(Subject),
     /// Prints a report on the session.
@@ -218,6 +221,8 @@ pub enum About {
     Servers,
     /// Skills.
     Skills,
+    /// Subagents.
+    Agents,
     /// Version, session, model, folder and sandbox.
     Status,
     /// Instruction files.

@@ -220,6 +220,7 @@ impl Watcher for ReplFrontend {
         if let Some(text) = update.text() {
             return self.piece(text);
         }
+        self.text.note_change(&update);
         // The end of a call is told before what its result shows, and all else the other way round.
         let event = update.event();
         let is_end = matches!(update, SessionUpdate::Result(..));

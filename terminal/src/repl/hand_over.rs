@@ -14,12 +14,20 @@ pub struct HandOver {
     pub prompt: Option<String>,
     /// Permission mode.
     pub mode: PermissionMode,
+    /// Mode that is in force again once a plan is approved.
+    pub before_plan: PermissionMode,
     /// Rules that allow calls, besides those of the settings and options.
     pub rules: Vec<String>,
     /// Working directories, likewise.
     pub folders: Vec<PathBuf>,
     /// Reasoning effort.
     pub effort: Option<Effort>,
+    /// Model for the run that was left alone, as its command names it.
+    pub lent_model: Option<String>,
+    /// Rules that allow calls of that run, likewise.
+    pub lent_rules: Vec<String>,
+    /// Prompts to run afterwards, in turn.
+    pub queued: Vec<String>,
 }
 
 impl HandOver {

@@ -125,6 +125,8 @@ pub struct Opened {
     pub place: String,
     /// Whether mode `sandboxed` may be chosen: a sandbox confines the session.
     pub is_sandboxed: bool,
+    /// Whether no other process can open it: it is not stored, or not with those of the folder.
+    pub is_bound: bool,
     /// Cost so far in US dollars, as far as prices are known.
     pub cost: f64,
     /// Input of the user's status line, if one is configured.

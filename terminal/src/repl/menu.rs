@@ -50,6 +50,10 @@ pub struct Suggestions {
     pub prompts: Vec<ServerPrompt>,
     /// Names of the MCP servers.
     pub servers: Vec<String>,
+    /// What commands take, by their names.
+    pub hints: Vec<(String, String)>,
+    /// The name of a file that was accepted last: nothing is offered for it while it stands as it is.
+    accepted: String,
 }
 
 impl Suggestions {
@@ -64,6 +68,9 @@ impl Suggestions {
             at + before[at..].chars().next().map_or(1, char::len_utf8)
         });
         let word = &before[from..];
+        if !word.is_empty() && word == self.accepted {
+            return Vec::new();
+        }
         let items = if let Some(name) = word.strip_prefix('/').filter(|_| from == 0) {
             self.commands(name)
         } else if let Some(wish) = self.wish(before, word) {
@@ -148,8 +155,24 @@ impl Suggestions {
             return false;
         };
         let (text, _) = &menu.items[menu.at];
-        editor.complete(menu.from, &format!("{text} "));
+        // Its lines may follow, or what is in the folder.
+        let is_file = text.starts_with('@');
+        let behind = editor.text()[editor.cursor()..].chars().next();
+        let is_end = behind.is_none_or(char::is_whitespace);
+        let blank = if is_file && is_end { "" } else { " " };
+        editor.complete(menu.from, &format!("{text}{blank}"));
+        if is_file {
+            self.accepted.clone_from(text);
+        }
         true
+    }
+
+    /// Returns what the command takes that is all that is typed.
+    pub fn hint(&self, typed: &str) -> Option<&str> {
+        let name = typed.strip_prefix('/')?.strip_suffix(' ')?;
+        let mut hints = self.hints.iter();
+        let (_, hint) = hints.find(|(command, _)| command == name)?;
+        Some(hint)
     }
 
     /// Marks the next completion, or the one before; returns whether there are any.

@@ -1,6 +1,7 @@
 //! Pastes: a long one stands in a typed text as a short token, whose text takes its place where the typed text leaves the
 //! editor.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 
 use super::editor::Editor;
@@ -9,6 +10,8 @@ use super::editor::Editor;
 const LINES: usize = 8;
 /// Longest paste in bytes that is not folded.
 const BYTES: usize = 1_000;
+/// Number of earlier pastes that are folded again where a line with their text is called up.
+const FORMER: usize = 16;
 
 /// Folded pastes of the typed texts.
 #[derive(Debug, Default)]
@@ -17,23 +20,47 @@ pub struct Pastes {
     texts: Vec<Option<String>>,
     /// All tokens so far.
     given: Vec<String>,
+    /// Texts without a token any more, the newest last.
+    former: VecDeque<String>,
 }
 
 impl Pastes {
     /// Inserts a paste at the cursor, folded if it is long.
     pub fn insert(&mut self, text: &str, editor: &mut Editor) {
         let text = text.replace("\r\n", "\n").replace('\r', "\n");
-        let lines = text.lines().count();
-        if lines <= LINES && text.len() <= BYTES {
+        if text.lines().count() <= LINES && text.len() <= BYTES {
             editor.insert(text);
             return;
         }
-        let token = token(self.texts.len() + 1, lines);
+        editor.insert(self.fold(text));
+    }
+
+    /// Returns a new token for a text.
+    fn fold(&mut self, text: String) -> String {
+        let token = token(self.texts.len() + 1, text.lines().count());
         self.texts.push(Some(text));
-        editor.insert(token.as_str());
         if !self.given.contains(&token) {
-            self.given.push(token);
+            self.given.push(token.clone());
         }
+        token
+    }
+
+    /// Returns a line of the history with tokens in place of the pastes that were folded in it.
+    pub fn folded(&mut self, line: &str) -> String {
+        let mut line = line.to_owned();
+        let former = self.former.iter().rev();
+        let in_it: Vec<_> = former
+            .filter(|text| line.contains(*text))
+            .cloned()
+            .collect();
+        for text in in_it {
+            // It may have been a part of a longer one.
+            if line.contains(&text) {
+                let token = self.fold(text.clone());
+                line = line.replace(&text, &token);
+            }
+        }
+        line
     }
 
     /// Returns `typed` with the pastes in place of their tokens.
@@ -62,8 +89,13 @@ impl Pastes {
                 let token = token(at + 1, paste.lines().count());
                 typed.iter().any(|typed| typed.contains(&token))
             };
-            if !paste.as_ref().is_some_and(is_there) {
-                *paste = None;
+            if !paste.as_ref().is_some_and(is_there)
+                && let Some(gone) = paste.take()
+            {
+                self.former.retain(|text| *text != gone);
+                self.former.push_back(gone);
+                self.former
+                    .drain(..self.former.len().saturating_sub(FORMER));
             }
         }
         let left = self.texts.iter().rposition(Option::is_some);

@@ -232,6 +232,7 @@ impl<'a> RemoteWorker<'a> {
             messages: remote.messages,
             place: remote.place.unwrap_or_else(|| intro::short_place(config)),
             is_sandboxed: config.leaves_mode_open(),
+            is_bound: false,
             cost: 0.0,
             facts: None,
         };

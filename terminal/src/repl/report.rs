@@ -4,14 +4,15 @@ use ah_agent::Session;
 use ah_agent::prompt::PromptPart;
 use ah_agent::skills::Skills;
 use ah_conversation::ModelUsage;
-use ah_conversation::{ContentBlock, Role, ToolName, estimate_block, estimate_text};
+use ah_conversation::{ContentBlock, Role, ToolName, estimate_block, estimate_text, title_of};
 
 use std::path::{Path, PathBuf};
 
 use super::effect::About;
 use super::facts::Totals;
 use crate::print::count;
-use ah_config::Config;
+use crate::print::wrap::width;
+use ah_config::{Config, Error, extensions};
 use ah_conversation::neutralise;
 
 /// Parts of the prompt that come with the program.
@@ -32,25 +33,33 @@ pub fn export_path(wanted: &str, id: &str, folder: &Path, home: Option<PathBuf>)
     free.unwrap_or_else(|| folder.join(id))
 }
 
-/// Returns a report as lines.
+/// Returns a report as lines of at most `columns`, if it is a list.
 pub fn text(
     about: About,
     session: &Session,
     prompt: &[Vec<PromptPart>],
     skills: &Skills,
     totals: &Totals,
+    columns: usize,
 ) -> String {
     let lines = match about {
         About::Cost => cost(totals),
         About::Context => context(session, prompt),
-        About::Tools => tools(session),
+        About::Tools => {
+            let specs = session.tools().specs().iter();
+            list(specs.map(|spec| (&*spec.name, &*spec.description)), columns)
+        }
         About::Servers => servers(session),
-        About::Status | About::Permissions | About::Hooks => Vec::new(),
+        About::Status | About::Permissions | About::Hooks | About::Agents => Vec::new(),
         About::Memory => memory(prompt),
-        About::Skills => skills
-            .iter()
-            .map(|skill| format!("{:<20} {}", skill.name, first(&skill.description)))
-            .collect(),
+        About::Skills => {
+            // The others are a part of something else, such as the phases of `ah work`.
+            let usable = { skills.iter() }.filter(|skill| skill.is_listed || skill.is_command);
+            list(
+                usable.map(|skill| (&*skill.name, &*skill.description)),
+                columns,
+            )
+        }
     };
     let mut text = String::new();
     for line in &lines {
@@ -71,14 +80,37 @@ fn none(about: About) -> &'static str {
         About::Tools => "No tools.",
         About::Servers => "No MCP servers configured.",
         About::Skills => "No skills found.",
+        About::Agents => "No subagents found.",
         About::Status => "No status.",
         About::Memory => "No instruction files; `/init` writes one.",
     }
 }
 
-/// Returns the first line of a text.
-fn first(text: &str) -> &str {
-    text.trim().lines().next().unwrap_or_default()
+/// Widest column of names in a list.
+const NAMES: usize = 24;
+
+/// Returns names with what each is for, in a line of at most `columns`: of descriptions for the model, a person needs the
+/// first sentence.
+fn list<'a>(entries: impl Iterator<Item = (&'a str, &'a str)>, columns: usize) -> Vec<String> {
+    let entries: Vec<_> = entries.collect();
+    let names = entries.iter().map(|(name, _)| width(name).min(NAMES));
+    let wide = names.max().unwrap_or(0);
+    let line = |(name, about): &(&str, &str)| {
+        let name = format!("{name}{}  ", " ".repeat(wide.saturating_sub(width(name))));
+        // Behind the indentation.
+        let room = columns.saturating_sub(2 + width(&name));
+        format!("{name}{}", title_of(about, room))
+    };
+    entries.iter().map(line).collect()
+}
+
+/// Returns the subagents that the model may start, in a line each.
+pub fn agents(config: &Config, columns: usize) -> Result<String, Error> {
+    let (agents, _) = extensions::agents(config)?;
+    let entries = agents
+        .iter()
+        .map(|agent| (&*agent.name, &*agent.description));
+    Ok(told(&list(entries, columns)))
 }
 
 /// Returns the files that the prompt was made from, with their estimated tokens.
@@ -248,13 +280,6 @@ fn told(lines: &[String]) -> String {
     let lines = lines.iter();
     let lines = lines.map(|line| format!("  {}\n", neutralise(line)).replace("  \n", "\n"));
     lines.collect::<String>() + "\n"
-}
-
-fn tools(session: &Session) -> Vec<String> {
-    let specs = session.tools().specs().iter();
-    specs
-        .map(|spec| format!("{:<20} {}", spec.name, first(&spec.description)))
-        .collect()
 }
 
 fn servers(session: &Session) -> Vec<String> {

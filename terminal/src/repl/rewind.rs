@@ -8,8 +8,11 @@ use tokio_util::sync::CancellationToken;
 use super::asker::Asker;
 use super::frontend::Link;
 use crate::print::question;
-use crate::undo::{self, Direction, count, show, summary};
+use crate::undo::{self, Direction, count, count_ignored, ignored, show, summary};
 use ah_config::{Config, Error};
+
+/// Number of files named of those that git ignores.
+const NAMED: usize = 5;
 
 /// Returns the diffs of all files that tools have changed in the session.
 ///
@@ -19,7 +22,8 @@ use ah_config::{Config, Error};
 pub async fn changes(files: &Files, config: &Config, link: &Link) -> Result<String, Error> {
     let back = files.to(0).await?;
     let mut rows = Vec::new();
-    for edit in &back.changes {
+    let (own, ignored) = ignored::divide(&back.changes, config);
+    for edit in own {
         let path = show(&edit.path, config);
         // The diff leads back, so what it removes was added.
         let counts = format!(" (+{} -{})", edit.deletions, edit.insertions);
@@ -34,6 +38,14 @@ pub async fn changes(files: &Files, config: &Config, link: &Link) -> Result<Stri
             }
             None => rows.push(Line::of("  not a text file", Style::DIM)),
         }
+    }
+    if !ignored.is_empty() {
+        let names = ignored.iter().take(NAMED);
+        let names: Vec<_> = names.map(|edit| show(&edit.path, config)).collect();
+        let more = if ignored.len() > NAMED { ", …" } else { "" };
+        let counted = count_ignored(ignored.len());
+        let line = format!("{counted}: {}{more}", names.join(", "));
+        rows.push(Line::of(&line, Style::DIM));
     }
     if rows.is_empty() {
         rows.push(Line::of("no file changes", Style::DIM));

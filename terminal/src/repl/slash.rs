@@ -142,7 +142,7 @@ pub const COMMANDS: &[Command] = &[
     ),
     command(
         "permissions",
-        "show mode, rules, hosts and sandbox; /permissions allow, ask, deny or remove RULE",
+        "show the rules: /permissions [allow|ask|deny|remove RULE]",
         Action::Permissions,
     ),
     command(
@@ -150,11 +150,7 @@ pub const COMMANDS: &[Command] = &[
         "switch to plan mode (read-only): /plan [PROMPT]",
         Action::Plan,
     ),
-    command(
-        "btw",
-        "ask a side question that stays out of the conversation: /btw QUESTION",
-        Action::Aside,
-    ),
+    command("btw", "ask a side question: /btw QUESTION", Action::Aside),
     command(
         "add-dir",
         "add a working directory for this session: /add-dir FOLDER",
@@ -172,7 +168,7 @@ pub const COMMANDS: &[Command] = &[
     ),
     command(
         "effort",
-        "change the reasoning effort: /effort low, medium, high, xhigh or max",
+        "change the effort: /effort low, medium, high, xhigh or max",
         Action::Effort,
     ),
     command(
@@ -192,7 +188,7 @@ pub const COMMANDS: &[Command] = &[
     ),
     command("mcp", "list MCP servers", Action::Report(About::Servers)),
     command("skills", "list skills", Action::Report(About::Skills)),
-    command("agents", "list subagents", Action::Own(&["agents"])),
+    command("agents", "list subagents", Action::Report(About::Agents)),
     command(
         "doctor",
         "check keys, settings, sandbox and servers",
@@ -367,15 +363,14 @@ pub const KEYS: &str = "
   Ctrl-P        find a command, a file or a session
   Tab           accept the suggestion; switch to a question and back
   Shift+Tab     next permission mode
-  Ctrl-O        show everything on a screen of its own: outputs, thinking, subagents;
-                to scroll, search, fold and copy
-  Ctrl-B        continue in the background; `ah attach` shows it (with nothing typed)
+  Ctrl-O        view everything: outputs, thinking, subagents; search and copy
+  Ctrl-B        with nothing typed: continue in the background (`ah attach`)
   Ctrl-Z        suspend; `fg` in the shell continues
   Ctrl-G        edit the text in $EDITOR (also Ctrl-X Ctrl-E)
   !COMMAND      run a command and tell the model with the next prompt
   !!COMMAND     run a command without telling the model
   @PATH         insert a file name; pictures are sent to the model
-  Ctrl-V        insert the picture in the clipboard; a picture dropped here is inserted too
+  Ctrl-V        insert the picture in the clipboard; dropping one works, too
   Ctrl-D        exit
   ?             these keys; with Enter, the commands too
 
@@ -405,6 +400,14 @@ mod tests {
             hint,
             "start a new session with `/new`, or use a model with a larger window"
         );
+    }
+
+    /// On a terminal of eighty columns none is cut.
+    #[test]
+    fn keys_and_commands_fit_a_row() {
+        for row in help().lines() {
+            assert!(row.chars().count() <= 80, "{row}");
+        }
     }
 
     #[test]

@@ -60,6 +60,8 @@ fn apply(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
         Input::Suspend => return vec![Effect::Suspend],
         Input::Continued => return vec![Effect::Continue],
         Input::Output(text) => return vec![Effect::Output(text)],
+        // What comes next is apart already.
+        Input::Noted(text) if text == "\n" && app.is_apart && app.answer.open.is_empty() => {}
         Input::Written(text) | Input::Noted(text) => {
             return app
                 .answer
@@ -204,6 +206,10 @@ fn opened(app: &mut App, session: Opened, now: Instant) {
 
 fn question(app: &mut App, change: QuestionUpdate, now: Instant) -> Vec<Effect> {
     let is_asked = matches!(change, QuestionUpdate::Asked(_, _, None));
+    if is_asked && let Some(work) = &mut app.work {
+        // They are above the question.
+        work.looked = Looked::default();
+    }
     let is_own = app.work.as_ref().is_some_and(|work| work.is_stopping);
     let is_late = app.questions.is_withdrawn_by(&change) && !is_own && is_being_typed(app, now);
     let page = Page {

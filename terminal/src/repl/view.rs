@@ -14,7 +14,7 @@ use super::question::Panel;
 use super::slash;
 use super::status;
 use crate::print::wrap::width;
-use crate::print::{count, elapsed, money};
+use crate::print::{count, elapsed, mode, money};
 use ah_conversation::neutralise;
 use ah_conversation::{MailKind, PermissionMode};
 use ah_render::{Line, Palette};
@@ -33,8 +33,9 @@ const TAIL: usize = 6;
 const TASKS: usize = 6;
 /// What shows the keys while it is all that is typed.
 const HELP: &str = "?";
-/// Placeholder in the first prompt of a session.
+/// Placeholder in the first prompt of a session, and where there is less room.
 const PLACEHOLDER: &str = "Describe a task or ask a question (/help for help)";
+const SHORT_PLACEHOLDER: &str = "Describe a task";
 /// The same while a question waits for a moment without keys.
 const MOMENT: &str = "(in a moment, or after Tab: your answer)";
 
@@ -49,7 +50,7 @@ pub fn live(app: &App, now: Instant) -> Live {
             above.push(String::new());
         }
         let is_asked = !app.questions.is_empty();
-        let row = fit(&working(work, is_asked, now), columns);
+        let row = fit(&working(work, is_asked, now, columns), columns);
         above.push(match is_asked && app.colours {
             true => format!("\x1b[1;33m{row}\x1b[0m"),
             false => dim(app, &row),
@@ -124,7 +125,9 @@ fn suggested(app: &App, menu: &Menu, columns: usize) -> Vec<String> {
         let text = format!("{text}{pad}{about}");
         mark(app, text.trim_end(), is_marked, columns)
     });
-    rows.collect()
+    let (shown, all) = (items().count(), menu.items.len());
+    let more = (shown < all).then(|| dim(app, &fit(&format!("  {shown} of {all}"), columns)));
+    rows.chain(more).collect()
 }
 
 /// Returns the rows of the viewer, which has the whole screen.
@@ -214,8 +217,8 @@ fn palette(app: &App) -> Palette {
     }
 }
 
-/// `⠙ thinking 3s · 1.2k tokens · Esc interrupts`
-fn working(work: &Activity, is_asked: bool, now: Instant) -> String {
+/// `⠙ thinking 3s · 1.2k tokens · Esc interrupts`; without the tokens where there is no room for them.
+fn working(work: &Activity, is_asked: bool, now: Instant, columns: usize) -> String {
     let time = now.saturating_duration_since(work.since);
     let turns = time.as_millis() / u128::from(FRAME_MS);
     let frame = FRAMES[usize::try_from(turns).unwrap_or(0) % FRAMES.len()];
@@ -242,16 +245,21 @@ fn working(work: &Activity, is_asked: bool, now: Instant) -> String {
             false => format!("{line} · {}", neutralise(error).replace('\n', " ")),
         };
     }
-    let mut line = format!("{frame} {label} {}", elapsed(time.as_secs()));
-    if work.tokens > 0 {
-        line.push_str(&format!(" · {} tokens", count(work.tokens)));
-    }
-    line.push_str(match (work.is_stopping, work.is_leaving) {
+    let begun = format!("{frame} {label} {}", elapsed(time.as_secs()));
+    let tokens = match work.tokens {
+        0 => String::new(),
+        tokens => format!(" · {} tokens", count(tokens)),
+    };
+    let keys = match (work.is_stopping, work.is_leaving) {
         (true, _) => " · stopping",
         (false, true) => " · to the background after this step · Ctrl-B: now",
         (false, false) => " · Esc interrupts",
-    });
-    line
+    };
+    let line = format!("{begun}{tokens}{keys}");
+    match width(&line) <= columns {
+        true => line,
+        false => format!("{begun}{keys}"),
+    }
 }
 
 fn waiting(queued: &Queued) -> String {
@@ -299,63 +307,50 @@ fn own_status(app: &App) -> String {
     let Some(session) = &app.session else {
         return String::new();
     };
-    let mut parts = Vec::new();
-    parts.extend(app.typed().vi_mode().map(str::to_owned));
+    // Each with what it is worth: the least is left out first where there is no room.
+    let mut parts: Vec<(u8, String)> = Vec::new();
+    parts.extend(app.typed().vi_mode().map(|mode| (9, mode.to_owned())));
     // The mode of another process is not known.
     parts.push(match app.is_remote {
-        true => "attached".to_owned(),
-        false => mode(session.mode).to_owned(),
+        true => (9, "attached".to_owned()),
+        false => (9, mode(session.mode).to_owned()),
     });
     parts.extend(match app.background.running() {
         0 => None,
-        1 => Some("1 task running".to_owned()),
-        running => Some(format!("{running} tasks running")),
+        1 => Some((5, "1 task running".to_owned())),
+        running => Some((5, format!("{running} tasks running"))),
     });
-    let place = parts.len();
-    parts.push(neutralise(&session.place).into_owned());
-    parts.push(neutralise(&session.model.name).into_owned());
+    // The folder is known best.
+    parts.push((1, neutralise(&session.place).into_owned()));
+    parts.push((3, neutralise(&session.model.name).into_owned()));
     if let Some(percent) = (session.context * 100).checked_div(session.model.context_window)
         && session.context > 0
     {
-        parts.push(format!(
-            "{percent}% of {}",
-            count(session.model.context_window)
-        ));
+        let window = count(session.model.context_window);
+        parts.push((4, format!("{percent}% of {window}")));
     }
     if session.cost > 0.0 {
-        parts.push(money(session.cost));
+        parts.push((2, money(session.cost)));
     }
     if session.messages == 0 {
-        parts.push("? for help".to_owned());
+        parts.push((6, "? for help".to_owned()));
     }
-    let whole = parts.join(" · ");
-    if width(&whole) <= app.size.0 {
-        return whole;
-    }
-    // The folder is known best.
-    parts.remove(place);
-    let short = parts.join(" · ");
-    match width(&short) <= app.size.0 {
-        true => short,
-        false => whole,
-    }
-}
-
-fn mode(mode: PermissionMode) -> &'static str {
-    match mode {
-        PermissionMode::Sandboxed => "sandboxed",
-        PermissionMode::Default => "ask before each action",
-        PermissionMode::AcceptEdits => "accept edits",
-        PermissionMode::Plan => "plan (read-only)",
-        PermissionMode::DontAsk => "don't ask",
-        PermissionMode::BypassPermissions => "bypass permissions",
-        PermissionMode::Delegate => "delegate only",
+    loop {
+        let texts = parts.iter().map(|(_, text)| text.as_str());
+        let line = texts.collect::<Vec<_>>().join(" · ");
+        let least = (0..parts.len()).min_by_key(|at| parts[*at].0);
+        match least {
+            Some(least) if parts.len() > 1 && width(&line) > app.size.0 => {
+                drop(parts.remove(least));
+            }
+            _ => return line,
+        }
     }
 }
 
 /// Returns the end of the open line of the answer, as far as there is room.
 fn open_line(open: &str, columns: usize, most: usize) -> Vec<String> {
-    let mut rows = wrap(&neutralise(open), columns, "", "").0;
+    let (mut rows, _) = wrap(&neutralise(open), 0, columns, ("", ""));
     if open.is_empty() {
         return Vec::new();
     }
@@ -378,25 +373,32 @@ fn typed(app: &App, columns: usize) -> (Vec<String>, (usize, usize)) {
         (None, Some(panel)) => &panel.sheet.prompt,
         (None, None) => PROMPT,
     };
-    let (mut rows, _) = wrap(&neutralise(text), columns, prompt, FURTHER);
-    let (upto, column) = wrap(&neutralise(before), columns, prompt, FURTHER);
+    let cursor = neutralise(before).len();
+    let (mut rows, (at, column)) = wrap(&neutralise(text), cursor, columns, (prompt, FURTHER));
     if let [row] = &mut rows[..]
         && let Some(placeholder) = placeholder(app)
     {
         row.push_str(&dim(app, &fit(placeholder, columns.saturating_sub(column))));
     }
-    (rows, (upto.len() - 1, column))
+    (rows, (at, column))
 }
 
 /// Returns what is shown where nothing is typed. Without colours it could not be told from typed text.
-fn placeholder(app: &App) -> Option<&'static str> {
-    if !app.colours || app.picker.is_some() || !app.editor.is_empty() {
+fn placeholder(app: &App) -> Option<&str> {
+    if !app.colours || app.picker.is_some() {
         return None;
+    }
+    if !app.editor.is_empty() {
+        let is_typed = app.questions.is_empty();
+        return app.suggestions.hint(app.editor.text()).filter(|_| is_typed);
     }
     let session = app.session.as_ref();
     let is_fresh = session.is_some_and(|session| session.messages == 0);
     match app.questions.is_empty() {
-        true => (is_fresh && app.work.is_none()).then_some(PLACEHOLDER),
+        true => (is_fresh && app.work.is_none()).then_some(match app.size.0 {
+            ..=55 => SHORT_PLACEHOLDER,
+            _ => PLACEHOLDER,
+        }),
         false => waits_for_quiet(app).then_some(MOMENT),
     }
 }

@@ -13,7 +13,7 @@ use super::activity::RunningTool;
 use super::output;
 
 /// What the keys do, in the last row.
-const KEYS: &str = "Tab next · Enter fold · z all · / search · c copy · q back";
+const KEYS: &str = "q back · Tab next · Enter fold · / search · c copy · z all";
 
 /// A part of the transcript: its first row, and a text that can be folded away.
 #[derive(Debug, Clone, PartialEq, Eq)]

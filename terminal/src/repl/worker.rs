@@ -5,16 +5,17 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ah_agent::{Leaving, RunOutcome, Session, SessionChange, Stop};
+use ah_agent::{Leaving, RunOutcome, Session, Stop};
 use ah_conversation::{
-    Clock as _, ContentBlock, ExitReason, Image, MailKind, MessageId, Provider, Rule, Store as _,
-    StoreError,
+    Clock as _, ContentBlock, ExitReason, Image, MailKind, MessageId, Store as _, StoreError,
 };
 use ah_ids::SystemClock;
+use ah_render::{Line, Style};
 use ah_store::{SessionStore, Tree};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
+use self::lent::Lent;
 use super::effect::{About, Task};
 use super::facts::Facts;
 use super::input::{self, Ending, Input};
@@ -27,9 +28,9 @@ use super::{HandOver, choices, intro, proposals, report};
 use ah_config::Error;
 use ah_config::login::Kept;
 use ah_engine::Opened;
-use ah_engine::expand::{Expanded, expand};
+use ah_engine::expand::expand;
 use ah_engine::instructions::system_prompt;
-use ah_engine::mentions::blocks;
+use ah_engine::mentions::said;
 use ah_engine::place::{sessions, transcript};
 use ah_engine::plan::{SessionChoice, SessionPlan};
 use ah_engine::served;
@@ -157,7 +158,9 @@ impl SessionWorker {
                 | Task::Rename(_)
                 | Task::Copy) => self.small(small).await?,
                 Task::GoTo(message) => self.go_to(message).await?,
-                Task::HandOver(prompt) => self.hand_over(Some(prompt)),
+                Task::HandOver(prompt) => {
+                    self.hand_over(Some(prompt), &Lent::default(), Vec::new());
+                }
                 immediate => self.side_tasks(None).perform(immediate).await?,
             }
             self.tell(Input::Done);
@@ -229,6 +232,7 @@ impl SessionWorker {
             messages: self.session.transcript().count(),
             place: intro::short_place(&self.factory.opening.config),
             is_sandboxed: settings.permissions.confined,
+            is_bound: self.is_bound(),
             cost: self.factory.link.totals().cost.usd(),
             facts: self.facts().map(Box::new),
         })));
@@ -267,7 +271,7 @@ impl SessionWorker {
             }
             Err(error) => Err(error),
         };
-        let ending = match expanded {
+        let (ending, lent) = match expanded {
             Ok(expanded) => {
                 let resources =
                     served::resources(&expanded, servers.as_ref(), &factory.opening.config).await;
@@ -275,27 +279,36 @@ impl SessionWorker {
                     .warnings
                     .iter()
                     .for_each(|warning| crate::warn(warning));
-                match blocks(&expanded, "", images, &factory.opening.config) {
-                    Ok(blocks) => {
+                match said(&expanded, "", images, &factory.opening.config) {
+                    Ok(said) => {
+                        self.tell_read(&said.read);
                         let notes = self.shared.iter().map(ContentBlock::text);
-                        let blocks = notes.chain(resources).chain(blocks).collect();
+                        let blocks = notes.chain(resources).chain(said.blocks).collect();
                         self.run_with(&expanded, blocks).await?
                     }
-                    Err(error) => Ending::Failed(error.message, error.hint),
+                    Err(error) => (failed(error), Lent::default()),
                 }
             }
-            Err(error) => Ending::Failed(error.message, error.hint),
+            Err(error) => (failed(error), Lent::default()),
         };
-        self.introduce();
-        self.tell(Input::Ended(ending));
+        self.run_ended(ending, &lent).await;
         Ok(())
+    }
+
+    /// Says which files went along with a prompt.
+    fn tell_read(&self, read: &[String]) {
+        let palette = self.factory.link.palette();
+        let row = |line: &String| Line::of(&format!("  {line}"), Style::DIM).paint(palette) + "\n";
+        let rows: String = read.iter().map(row).collect();
+        if !rows.is_empty() {
+            self.tell(Input::Written(format!("{rows}\n")));
+        }
     }
 
     async fn take_mail(&mut self) -> Result<(), Error> {
         let ran = self.run(async |session, stop| session.run_mail(stop).await);
         let ending = ran.await?;
-        self.introduce();
-        self.tell(Input::Ended(ending));
+        self.run_ended(ending, &Lent::default()).await;
         Ok(())
     }
 
@@ -309,65 +322,8 @@ impl SessionWorker {
         let ending = self
             .run(async |session, stop| session.compact_all(wanted, stop).await.map(Some))
             .await?;
-        self.introduce();
-        self.tell(Input::Ended(ending));
+        self.run_ended(ending, &Lent::default()).await;
         Ok(())
-    }
-
-    /// Runs a prompt with the model and permissions that it brings along.
-    async fn run_with(
-        &mut self,
-        expanded: &Expanded,
-        blocks: Vec<ContentBlock>,
-    ) -> Result<Ending, Error> {
-        let lent = match self.lend(expanded) {
-            Ok(lent) => lent,
-            Err(error) => return Ok(Ending::Failed(error.message, error.hint)),
-        };
-        self.shared.clear();
-        let run = self.run(async |session, stop| session.run(blocks, stop).await.map(Some));
-        let ending = run.await;
-        self.take_back(lent);
-        if matches!(ending, Ok(Ending::Left)) {
-            // What was lent for the prompt does not last.
-            self.hand_over(None);
-        }
-        ending
-    }
-
-    /// Applies the model and permissions that a prompt brings along, for its run.
-    fn lend(&mut self, expanded: &Expanded) -> Result<Lent, Error> {
-        let SessionFactory {
-            opening, models, ..
-        } = &self.factory;
-        let config = &opening.config;
-        let (applied, warnings) = expanded.applied_to(config);
-        warnings.iter().for_each(|warning| crate::warn(warning));
-        let mut lent = Lent::default();
-        if applied.model != config.model {
-            let own = models
-                .connect(Some(&applied.model.value))
-                .map_err(|error| Error::failure(error.to_string()))?;
-            self.tell(Input::Model(own.model().clone()));
-            lent.model = Some((own.clone(), self.session.provider()));
-            self.session.controls().request(SessionChange::Model(own));
-        }
-        lent.rules = self.session.grant(applied.permissions().allow);
-        Ok(lent)
-    }
-
-    /// Restores the model and permissions from before the run, unless another model was chosen meanwhile.
-    fn take_back(&mut self, lent: Lent) {
-        self.session.take_changes();
-        self.session.revoke(&lent.rules);
-        if let Some((own, former)) = lent.model
-            && Arc::ptr_eq(&self.session.provider(), &own)
-        {
-            self.session
-                .controls()
-                .request(SessionChange::Model(former));
-            self.session.take_changes();
-        }
     }
 
     fn tell_failure(&self, done: Result<(), Error>) {
@@ -419,8 +375,13 @@ impl SessionWorker {
             &factory.opening.probe.status().summary(),
         )?;
         let spent = factory.link.totals();
+        let columns = match factory.link.is_drawn {
+            true => Terminal::size().0,
+            false => factory.link.size.width,
+        };
         let text = match about {
             About::Hooks => report::hooks(&factory.opening.config),
+            About::Agents => report::agents(&factory.opening.config, columns)?,
             About::Permissions => {
                 let confined = factory.opening.probe.status().summary();
                 report::permissions(&self.session, &confined, &factory.opening.config)
@@ -431,6 +392,7 @@ impl SessionWorker {
                 &prompt,
                 &factory.opening.skills,
                 &spent,
+                columns,
             ),
         };
         self.tell(Input::Written(text));
@@ -545,7 +507,6 @@ impl SessionWorker {
         Ok(match (&outcome.failure, &outcome.reason) {
             (Some(failure), _) => Ending::Failed(failure.to_string(), failure.hint()),
             (None, ExitReason::Interrupted) if leaving.is_asked() && !token.is_cancelled() => {
-                self.hand_over(None);
                 Ending::Left
             }
             (None, ExitReason::Interrupted) => Ending::Interrupted,
@@ -573,14 +534,10 @@ mod beside;
 mod close;
 mod export;
 mod hand_over;
+mod lent;
 mod past;
 mod small;
 
-/// Model and permissions for the run of one prompt.
-#[derive(Default)]
-struct Lent {
-    /// The model of the run, and the one to restore.
-    model: Option<(Arc<dyn Provider>, Arc<dyn Provider>)>,
-    /// Rules that allow calls.
-    rules: Vec<Rule>,
+fn failed(error: Error) -> Ending {
+    Ending::Failed(error.message, error.hint)
 }

@@ -23,9 +23,12 @@ fn files_are_completed_and_their_lines_are_sent() {
     seat.sees("source/numbers.txt");
     seat.types("\t");
     seat.sees("@source/numbers.txt");
-    seat.types("\x7f#5-7 and @source, not @source/other.txt or a@b, @twowo");
+    seat.types("#5-7 and @source, not @source/other.txt or a@b, @twowo");
     seat.sees("❯ @\"source/two words.md\"");
     seat.types("\t\r");
+    seat.sees("Read source/numbers.txt (3 lines)");
+    seat.sees("Listed source (3 entries)");
+    seat.sees("Read source/two words.md (1 line)");
     seat.sees("I see.");
     seat.sees_no_more("Esc interrupts");
     seat.types("\x04");

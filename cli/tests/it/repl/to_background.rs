@@ -20,6 +20,14 @@ fn waits() -> Turn {
     uses("bash", json!({ "command": command }))
 }
 
+/// A call that waits for the file `on`.
+fn waits_there() -> Turn {
+    uses(
+        "bash",
+        json!({"command": "while [ ! -e on ]; do sleep 0.05; done"}),
+    )
+}
+
 /// The key waits for the call that runs; the next one runs in the background, and is seen with the end of its output.
 #[test]
 fn a_run_goes_to_the_background_by_a_key_and_is_watched_there() {
@@ -203,6 +211,105 @@ fn a_worktree_goes_along() {
     world.write(".ah/worktrees/1/go", "");
     seat.sees("All is done.");
     seat.types("\x04");
+    assert_eq!(seat.leaves(), 0);
+    end(&world);
+}
+
+/// A command that is queued is looked up there, once the run has ended.
+#[test]
+fn what_is_queued_goes_along() {
+    let world = World::new();
+    world.write(".ah/commands/ship.md", "Ship it now.\n");
+    let server = Server::new([
+        waits(),
+        waits_there(),
+        says("The first is done."),
+        says("Shipped."),
+    ]);
+    let mut seat = Seat::take(world.asking(&server, ["-m", "sonnet", "--trust"]));
+    seat.says("Do it.");
+    wait_for_file(&world.file("begun"));
+    seat.says("/ship");
+    seat.sees("queued for later: /ship");
+    seat.types("\x02");
+    seat.sees(WAITS);
+    world.write("go", "");
+    seat.sees(GONE);
+    assert_eq!(seat.leaves(), 0);
+    let seat = Seat::take(world.as_typed(["attach"]));
+    world.write("on", "");
+    seat.sees("The first is done.");
+    seat.sees("Shipped.");
+    drop(seat);
+    end(&world);
+    let last = server.requests().last().unwrap().body.to_string();
+    assert!(last.contains("Ship it now."), "{last}");
+}
+
+/// The model that a command names is that of its run, wherever it ends, and of no later one.
+#[test]
+fn a_model_that_a_command_names_goes_along() {
+    let world = World::new();
+    world.write(
+        ".ah/commands/quick.md",
+        "---\nmodel: haiku\n---\nDo it quickly.\n",
+    );
+    world.write(".ah/settings.json", r#"{"model": "sonnet"}"#);
+    let server = Server::new([
+        waits(),
+        waits_there(),
+        says("Quickly done."),
+        says("As usual."),
+    ]);
+    let mut seat = Seat::take(world.asking(&server, ["--trust"]));
+    seat.says("/quick");
+    wait_for_file(&world.file("begun"));
+    seat.types("\x02");
+    seat.sees(WAITS);
+    world.write("go", "");
+    seat.sees(GONE);
+    assert_eq!(seat.leaves(), 0);
+    let mut seat = Seat::take(world.as_typed(["attach"]));
+    world.write("on", "");
+    seat.sees("Quickly done.");
+    seat.sees_no_more("Esc interrupts");
+    seat.says("And now?");
+    seat.sees("As usual.");
+    seat.types("\x04");
+    assert_eq!(seat.leaves(), 0);
+    end(&world);
+    let models = server.requests().into_iter();
+    let models: Vec<_> = models
+        .map(|request| request.body["model"].as_str().unwrap().to_owned())
+        .collect();
+    for (model, name) in models.iter().zip(["haiku", "haiku", "haiku", "sonnet"]) {
+        assert!(model.contains(name), "{models:?}");
+    }
+}
+
+/// A file elsewhere is no session of the folder, and the next one is.
+#[test]
+fn only_a_session_of_the_folder_goes() {
+    let world = World::new();
+    let server = Server::new([
+        hangs("I begin"),
+        hangs("I begin again"),
+        says("All is said."),
+    ]);
+    let mut seat = Seat::take(world.asking(&server, ["-m", "sonnet", "--db", "elsewhere.db"]));
+    seat.says("Say it.");
+    seat.sees("I begin");
+    seat.types("\x02");
+    seat.sees("only a stored session of this folder can go to the background");
+    seat.types("\x1b");
+    seat.sees("interrupted");
+    seat.says("/new");
+    seat.says("Say it again.");
+    seat.sees("I begin again");
+    seat.types("\x02");
+    seat.sees(WAITS);
+    seat.types("\x02");
+    seat.sees(GONE);
     assert_eq!(seat.leaves(), 0);
     end(&world);
 }

@@ -10,6 +10,7 @@ use super::sheet::{Answer, Part, Sheet, rule};
 /// Arguments of an edit.
 const OLD: &str = "old_string";
 const NEW: &str = "new_string";
+const CONTENT: &str = "content";
 /// Longest key argument that is shown in the head alone, in characters.
 const SHORT: usize = 200;
 
@@ -37,14 +38,14 @@ pub fn sheet(
     {
         body.extend(Part::lines(target));
     }
-    let changed = changed(&input, target.unwrap_or_default());
+    let changed = changed(question, &input, target.unwrap_or_default());
     for (name, value) in input.as_object().into_iter().flatten() {
-        let is_changed = changed.is_some() && [OLD, NEW].contains(&name.as_str());
+        let is_changed = !changed.is_empty() && [OLD, NEW, CONTENT].contains(&name.as_str());
         if !is_changed && Some(name.as_str()) != key.filter(|_| target.is_some()) {
             argument(name, value, &mut body);
         }
     }
-    body.extend(changed.into_iter().flatten().map(Part::Line));
+    body.extend(changed);
     let reason = question.inquiry.reason.iter();
     Sheet {
         head,
@@ -75,11 +76,20 @@ fn argument(name: &str, value: &Value, body: &mut Vec<Part>) {
     }
 }
 
-/// Returns the diff of an edit: easier to read than the two texts.
-fn changed(input: &Value, path: &str) -> Option<Vec<Line>> {
+/// Returns the diff of a change, which is easier to read than the texts of the call: as it will be shown once it is made, or
+/// without numbers, if nobody knows what is in the file.
+fn changed(question: &PermissionRequest, input: &Value, path: &str) -> Vec<Part> {
+    let ending = diff::ending(path);
+    let change = &question.inquiry.change;
+    if !change.is_empty() {
+        return vec![Part::Change(change.clone(), ending.to_owned())];
+    }
     let text = |name| input.get(name)?.as_str();
-    let hunks = diff::between(text(OLD)?, text(NEW)?);
-    Some(diff::unnumbered(&hunks, diff::ending(path)))
+    let (Some(old), Some(new)) = (text(OLD), text(NEW)) else {
+        return Vec::new();
+    };
+    let lines = diff::unnumbered(&diff::between(old, new), ending);
+    lines.into_iter().map(Part::Line).collect()
 }
 
 fn answers(for_session: &[&PermissionUpdate], keeping: Option<&Keeping>) -> Vec<Answer> {

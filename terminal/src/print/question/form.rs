@@ -10,6 +10,7 @@ use super::layout::{self, Window};
 use super::sheet::{Said, Sheet};
 use crate::glyphs;
 use crate::print::Size;
+use crate::print::in_short::REFUSED;
 
 /// A place where questions are asked.
 pub trait Form {
@@ -121,9 +122,8 @@ fn text(sheet: &Sheet, size: Option<Size>) -> String {
 /// Returns the refusal of a tool call, with the reason if one was given.
 pub fn refused(reason: &str) -> PermissionAnswer {
     let message = match reason {
-        "" => "The user does not want this call to happen. Ask what they want instead, or continue without it."
-            .to_owned(),
-        reason => format!("The user does not want this call to happen: {reason}"),
+        "" => format!("{REFUSED}. Ask what they want instead, or continue without it."),
+        reason => format!("{REFUSED}: {reason}"),
     };
     PermissionAnswer::Deny {
         message,

@@ -6,10 +6,16 @@ use ah_conversation::{Destination, PermissionAnswer, PermissionMode, PermissionU
 
 use super::form::{Form, answer, refused};
 use super::sheet::{Answer, Part, Said, Sheet};
+use crate::print::mode;
 
-/// Shows a plan and asks for approval. Without a plan in the call, it is the text of the last answer.
-pub fn approve(plan: Option<&str>, form: &mut impl Form) -> io::Result<PermissionAnswer> {
-    answered(&plan_sheet(plan), form)
+/// Shows a plan and asks for approval. Without a plan in the call, it is the text of the last answer. `after` is in force again
+/// once it is approved.
+pub fn approve(
+    plan: Option<&str>,
+    after: PermissionMode,
+    form: &mut impl Form,
+) -> io::Result<PermissionAnswer> {
+    answered(&plan_sheet(plan, after), form)
 }
 
 /// Asks whether the model may plan first.
@@ -17,8 +23,8 @@ pub fn agree(form: &mut impl Form) -> io::Result<PermissionAnswer> {
     answered(&agreement(), form)
 }
 
-/// Returns the question about a plan.
-pub fn plan_sheet(plan: Option<&str>) -> Sheet {
+/// Returns the question about a plan. To accept edits is offered where that asks less than the mode before the plan.
+pub fn plan_sheet(plan: Option<&str>, after: PermissionMode) -> Sheet {
     let plan = plan.map(str::trim).filter(|plan| !plan.is_empty());
     let body = match plan {
         Some(plan) => vec![Part::Markdown(plan.to_owned())],
@@ -26,18 +32,14 @@ pub fn plan_sheet(plan: Option<&str>) -> Sheet {
     };
     let mut edits = Answer::of("e", "edits", "yes, and accept edits without asking");
     edits.short = "accept edits".to_owned();
+    let edits = (!after.spares_edits()).then_some(edits);
+    let back = format!("yes, back to `{}`", mode(after));
+    let yes = [Answer::of("y", "yes", &back)].into_iter().chain(edits);
+    let no = no("no, keep planning; your words are sent to the model");
     Sheet {
         head: "The plan:".to_owned(),
         body,
-        answers: vec![
-            Answer::of(
-                "y",
-                "yes",
-                "yes, back to the permission mode from before the plan",
-            ),
-            edits,
-            no("no, keep planning; your words are sent to the model"),
-        ],
+        answers: yes.chain([no]).collect(),
         prompt: "Approve? ".to_owned(),
         ..Sheet::default()
     }

@@ -1,8 +1,8 @@
 //! A question as a value: what is asked, and the answers to choose from. How it is shown is decided by whoever shows
 //! it; what a typed line means is decided here, so that it means the same everywhere.
 
-use ah_conversation::neutralise;
-use ah_render::{Line, Markdown, Style, wrap};
+use ah_conversation::{Hunk, neutralise};
+use ah_render::{Line, Markdown, Style, diff, wrap};
 
 /// Longest text of a rule, in characters; the middle of a longer one is left out.
 const RULE: usize = 120;
@@ -33,6 +33,8 @@ pub enum Part {
     Line(Line),
     /// Markdown.
     Markdown(String),
+    /// The change of a file whose name has this ending.
+    Change(Vec<Hunk>, String),
 }
 
 impl Part {
@@ -52,6 +54,15 @@ impl Part {
                 let mut rows = markdown.feed(text);
                 rows.extend(markdown.finish());
                 rows
+            }
+            Self::Change(hunks, ending) => {
+                let hunk = |hunk: &Hunk| diff::Hunk {
+                    old_start: hunk.old,
+                    new_start: hunk.new,
+                    lines: hunk.lines.clone(),
+                };
+                let hunks: Vec<_> = hunks.iter().map(hunk).collect();
+                diff::rows(&hunks, ending, width)
             }
         }
     }

@@ -99,6 +99,38 @@ fn an_edit_is_shown_as_what_it_changes() {
     "#);
 }
 
+/// As it will be shown once it is made: with the numbers of the file.
+#[test]
+fn a_change_that_is_foreseen_has_the_numbers_of_its_lines() {
+    let mut question = question();
+    question.call.name = "edit".into();
+    let details =
+        json!({"structuredPatch": [{"oldStart": 41, "newStart": 41, "lines": [" a", "-b", "+c"]}]});
+    question.inquiry = Inquiry {
+        change: ah_conversation::Hunk::of_details(&details),
+        ..Inquiry::default()
+    };
+    let edit = json!({"path": "x.py", "old_string": "b", "new_string": "c", "replace_all": false});
+    let write = json!({"path": "x.py", "content": "a\nc\n"});
+    for (input, other) in [(edit, "replace_all: false"), (write, "")] {
+        question.call.input = input.into();
+        let (_, shown) = answer(&question, "y\n");
+        let shown = shown.replace(&format!("  {other}\n"), "");
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(shown, @r"
+
+            edit: x.py
+              41   a
+              42 - b
+              42 + c
+              y           yes, once
+              n [reason]  no; the reason is sent to the model
+            Allow? 
+            ");
+        }
+    }
+}
+
 fn asked_host(host: &str, typed: &str, output: &mut Vec<u8>) -> HostPermission {
     let mut form = Lines {
         input: typed.as_bytes(),
@@ -314,11 +346,17 @@ fn a_plan_is_shown_and_approved_or_not() {
     The plan:
       1. Read.
       2. Write ␛[31mit.
-      y           yes, back to the permission mode from before the plan
+      y           yes, back to `ask before each action`
       e           yes, and accept edits without asking
       n [reason]  no, keep planning; your words are sent to the model
     Approve? 
     ");
+    for mode in [PermissionMode::Sandboxed, PermissionMode::AcceptEdits] {
+        // There is nothing to accept beyond what the mode before the plan allows.
+        let keys = plan_sheet(None, mode).answers.into_iter();
+        let keys: Vec<_> = keys.map(|answer| answer.key).collect();
+        assert_eq!(keys, ["y", "n"]);
+    }
     let (_, shown) = asked(Interaction::ToPlan, "y\n");
     insta::assert_snapshot!(shown, @r"
 

@@ -5,7 +5,12 @@ use ah_conversation::{ContentBlock, Interface, JsonText, Message, Role, ToolResu
 use ah_render::tool::{self, CallOutcome, Layout, ToolCall};
 use ah_render::{Line, Style, wrap};
 
+use serde_json::Value;
+
 use super::{State, Text};
+use crate::print::in_short::in_short;
+use std::borrow::Cow;
+use std::sync::PoisonError;
 
 impl Text {
     /// Returns whether the run is drawn; otherwise it is printed as lines, from the same events.
@@ -16,7 +21,7 @@ impl Text {
     /// Separates the next block from the last one.
     pub(super) fn part(&self, state: &mut State) {
         self.tell_looked(state);
-        state.is_after_call = false;
+        (state.is_after_call, state.is_after_line) = (false, false);
         if self.is_drawn() && std::mem::replace(&mut state.has_content, true) {
             self.screen.note("\n");
         }
@@ -40,6 +45,24 @@ impl Text {
                 self.draw_result(state, result, &key, more.as_deref());
             }
             _ => {}
+        }
+    }
+
+    /// Notes the change that a result tells of, for the lines about its call.
+    pub fn note_change(&self, update: &SessionUpdate<'_>) {
+        if let SessionUpdate::Result(result, _) = update
+            && !self.is_drawn()
+        {
+            let details = result.details.as_ref().map(JsonText::value);
+            // Of a new file its output says enough.
+            let is_patch = |patch: &Value| patch.as_array().is_some_and(|it| !it.is_empty());
+            let details = details.filter(|it| it.get("structuredPatch").is_some_and(is_patch));
+            let width = self.paint.width.saturating_sub(2);
+            let rows = details.and_then(|details| tool::changes(&details, width));
+            let rows = rows.unwrap_or_default();
+            let rows = rows.iter().map(|row| row.paint(self.screen.look.palette()));
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            state.change = rows.map(|row| row.trim_end().to_owned()).collect();
         }
     }
 
@@ -73,6 +96,10 @@ impl Text {
         };
         let output = result.text();
         let details = result.details.as_ref().map(JsonText::value);
+        let output = match result.is_error {
+            true => in_short(&output),
+            false => Cow::Borrowed(output.as_ref()),
+        };
         let outcome = CallOutcome {
             output: without_agent_id(&output),
             lines: result.lines,
@@ -91,7 +118,10 @@ impl Text {
             state.tasks = tool::ended(&call, &outcome, layout);
             return;
         }
-        let rows = tool::ended(&call, &outcome, layout);
+        let rows = match state.seen.remove(&result.tool_use_id) && !result.is_error {
+            true => tool::title(&call, &outcome, layout),
+            false => tool::ended(&call, &outcome, layout),
+        };
         self.tell_looked(state);
         self.draw_call(state, &rows);
     }

@@ -8,12 +8,42 @@ use crate::print::{count, cut, said};
 impl Text {
     /// Prints the events that take one line.
     pub(super) fn tell(&self, state: &mut State, kind: &EventKind) {
-        if is_told(kind) {
-            self.tell_looked(state);
-        }
         match kind {
-            EventKind::SteeringReceived { content, .. } => self.heard("steering", content),
-            EventKind::FollowupReceived { content, .. } => self.heard("follow-up", content),
+            EventKind::SteeringReceived { content, .. } => {
+                return self.heard(state, "steering", content);
+            }
+            EventKind::FollowupReceived { content, .. } => {
+                return self.heard(state, "follow-up", content);
+            }
+            _ => {}
+        }
+        let Some((words, is_warning)) = self.words(kind) else {
+            return;
+        };
+        let words = neutralise(&words);
+        let line = match is_warning {
+            true => self.paint.warn(&words),
+            false => self.paint.dim(&words),
+        };
+        self.tell_line(state, &line);
+        if matches!(kind, EventKind::CompactionTriggered { .. }) {
+            self.spin("compacting");
+        }
+    }
+
+    /// Prints a line about the run. Such lines stand together, apart from all else.
+    pub(super) fn tell_line(&self, state: &mut State, line: &str) {
+        match state.is_after_line {
+            true => self.tell_looked(state),
+            false => self.part(state),
+        }
+        state.is_after_line = true;
+        self.note(line);
+    }
+
+    /// Returns the line of an event, and whether it is a warning; `None` if it has none.
+    fn words(&self, kind: &EventKind) -> Option<(String, bool)> {
+        Some(match kind {
             EventKind::LoopDetected {
                 consecutive_count,
                 turn_signature,
@@ -25,82 +55,63 @@ impl Text {
                     LoopAction::Warn => "the model was warned",
                     LoopAction::Break => "stopping the run",
                 };
-                self.note(&self.paint.warn(&format!(
+                let words = format!(
                     "loop: the same calls {consecutive_count} times in a row; {then}: {signature}"
-                )));
+                );
+                (words, true)
             }
             EventKind::CompactionTriggered {
                 input_tokens,
                 context_limit,
             } => {
-                self.dim(&format!(
-                    "{} of {} tokens used, compacting the conversation",
-                    count(*input_tokens),
-                    count(*context_limit)
-                ));
-                self.spin("compacting");
+                let (used, limit) = (count(*input_tokens), count(*context_limit));
+                let words = format!("{used} of {limit} tokens used, compacting the conversation");
+                (words, false)
             }
-            EventKind::CompactionComplete { output_tokens, .. } => {
-                self.dim(&format!("compacted to {} tokens", count(*output_tokens)));
-            }
+            EventKind::CompactionComplete { output_tokens, .. } => (
+                format!("compacted to {} tokens", count(*output_tokens)),
+                false,
+            ),
             EventKind::BudgetExceeded {
                 total_input_tokens,
                 total_output_tokens,
                 max_tokens,
             } => {
                 let used = count(total_input_tokens + total_output_tokens);
-                self.note(&self.paint.warn(&format!(
-                    "{used} tokens used, {} allowed",
-                    count(*max_tokens)
-                )));
+                let allowed = count(*max_tokens);
+                let words = format!("stopped: {used} tokens used, {allowed} allowed");
+                (words, true)
             }
             EventKind::Fallback {
                 from_model,
                 to_model,
                 error,
             } => {
-                let line = format!("falling back from {from_model} to {to_model}: {error}");
-                self.note(&self.paint.warn(&neutralise(&line)));
+                let words = format!("falling back from {from_model} to {to_model}: {error}");
+                (words, true)
             }
             EventKind::Checked { verification, .. } => {
                 let ending = verification.ending.as_deref().unwrap_or_default();
                 let (command, left) = (&verification.command, verification.left);
-                let line = format!("`{command}` did not pass ({ending}); {left} checks left");
-                self.note(&self.paint.warn(&neutralise(&line).replace('\n', " ")));
+                let words = format!("`{command}` did not pass ({ending}); {left} checks left");
+                (words.replace('\n', " "), true)
             }
             EventKind::PayloadWarn { payload_bytes, .. } => {
-                self.dim(&format!(
-                    "the request is large: {} kB",
-                    payload_bytes / 1000
-                ));
+                let words = format!("the request is large: {} kB", payload_bytes / 1000);
+                (words, false)
             }
-            _ => {}
-        }
+            _ => return None,
+        })
     }
 
     /// Shows what the person has said during the run: on a terminal like any prompt.
-    fn heard(&self, kind: &str, content: &str) {
+    fn heard(&self, state: &mut State, kind: &str, content: &str) {
         if !self.is_drawn() {
             return self.dim(&format!("{kind}: {content}"));
         }
+        self.part(state);
         let words = neutralise(content.trim()).replace('\n', "\n  ");
         let words = said(&format!("> {words}"), self.paint.colours);
-        self.screen.note(&format!("\n{words}\n"));
+        self.screen.note(&format!("{words}\n"));
     }
-}
-
-/// Returns whether an event is told in a line of its own, by [`Text::tell`].
-fn is_told(kind: &EventKind) -> bool {
-    matches!(
-        kind,
-        EventKind::SteeringReceived { .. }
-            | EventKind::FollowupReceived { .. }
-            | EventKind::LoopDetected { .. }
-            | EventKind::CompactionTriggered { .. }
-            | EventKind::CompactionComplete { .. }
-            | EventKind::BudgetExceeded { .. }
-            | EventKind::Fallback { .. }
-            | EventKind::PayloadWarn { .. }
-            | EventKind::Checked { is_last: false, .. }
-    )
 }

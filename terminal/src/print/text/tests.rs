@@ -469,7 +469,7 @@ fn what_goes_on_besides_is_told_in_a_line() {
 2 loop: the same calls 3 times in a row; the model was warned: bash:make
 2 165.0k of 200.0k tokens used, compacting the conversation
 2 compacted to 1.2k tokens
-2 1.1k tokens used, 1.0k allowed
+2 stopped: 1.1k tokens used, 1.0k allowed
 2 the request is large: 900 kB
 2 falling back from big to small: API error 529: overloaded
 "#);
@@ -519,4 +519,63 @@ fn the_line_below_a_run_in_a_conversation_is_its_time_and_its_cost() {
     let said = paper.read();
     assert!(said.contains("2 1m15s · $0.01\n"), "{said}");
     assert!(said.ends_with("2 0s · $0.01"), "{said}");
+}
+
+/// Whatever comes after what: lines about the run stand together, and all else is apart by one blank line.
+#[test]
+fn blocks_of_a_drawn_run_are_apart_by_one_line() {
+    let delta = |text: &str| EventKind::TextDelta { text: text.into() };
+    let heard = EventKind::SteeringReceived {
+        content: "go left".into(),
+        message_count: 1,
+    };
+    let compacts = [
+        EventKind::CompactionTriggered {
+            input_tokens: 165_000,
+            context_limit: 200_000,
+        },
+        EventKind::CompactionComplete {
+            input_tokens: 165_000,
+            output_tokens: 1_200,
+        },
+    ];
+    let [triggered, complete] = compacts;
+    let retry = EventKind::Retry {
+        attempt: 1,
+        delay_ms: 500,
+        status: 529,
+        error: "overloaded".into(),
+    };
+    let events = [
+        starts(),
+        triggered,
+        complete,
+        delta("One."),
+        answered(),
+        heard,
+        retry,
+        delta("Two."),
+        answered(),
+        ends(ExitReason::EndTurn, None),
+    ];
+    let mut view = view(Interface::Native);
+    view.is_conversation = true;
+    let look = Look {
+        colours: false,
+        ..DRAWN
+    };
+    insta::assert_snapshot!(show(view, look, &events), @"
+2 165.0k of 200.0k tokens used, compacting the conversation
+2 compacted to 1.2k tokens
+2
+1 One.
+2
+2 > go left
+2
+2 retried once: overloaded (529)
+2
+1 Two.
+2
+2 0s · $0.02
+");
 }

@@ -11,7 +11,7 @@ use super::super::output::Wanted;
 use super::super::picker::Subject;
 use super::super::slash::{self, Action, Call};
 use super::leaving::{background, leave};
-use super::{prompt, tasks};
+use super::{key, prompt, tasks};
 
 /// Carries out a command.
 pub fn perform(app: &mut App, call: &Call, now: Instant) -> Vec<Effect> {
@@ -134,7 +134,7 @@ pub fn chosen(app: &mut App, subject: Subject, value: &str, now: Instant) -> Vec
     let value = value.to_owned();
     match subject {
         Subject::History => {
-            app.typed_mut().set(&value);
+            key::call_up(app, &value);
             Vec::new()
         }
         Subject::Session | Subject::SessionAnywhere => {
@@ -152,7 +152,8 @@ pub fn chosen(app: &mut App, subject: Subject, value: &str, now: Instant) -> Vec
 fn found(app: &mut App, value: &str, now: Instant) -> Vec<Effect> {
     let Some(call) = slash::call(value) else {
         if value.starts_with(['@', '/']) {
-            app.typed_mut().insert(format!("{value} "));
+            let blank = if value.starts_with('@') { "" } else { " " };
+            app.typed_mut().insert(format!("{value}{blank}"));
         } else if app.work.is_some() {
             app.hint = Some("sessions can be switched once the agent has finished".to_owned());
         } else {

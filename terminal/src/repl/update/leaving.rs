@@ -4,24 +4,25 @@ use std::time::Instant;
 
 use ah_conversation::MailKind;
 
-use super::super::app::App;
+use super::super::app::{App, Held};
 use super::super::effect::{Effect, Task};
 
 /// What a session that no other process can open is told.
 const BOUND: &str = "only a stored session of this folder can go to the background";
 
-/// What is said while something waits that only this terminal can do.
-const HELD: &str = "what is queued here runs in this terminal; take it back with Esc first";
+/// What is said while a command of the user's is queued.
+const HELD: &str = "the queued !COMMAND runs in this terminal only; Esc takes it back";
 
 /// Leaves the run to a process in the background: once its step has ended, or at once if that was asked before.
 pub fn to_background(app: &mut App) -> Vec<Effect> {
     if app.is_remote {
         return leave(app);
     }
+    let is_bound = is_bound(app);
     let hint = match &mut app.work {
         None => "nothing is running; /background PROMPT continues in the background",
-        Some(_) if app.is_bound => BOUND,
-        Some(_) if !app.held.is_empty() => HELD,
+        Some(_) if is_bound => BOUND,
+        Some(_) if app.held.iter().any(Held::is_command) => HELD,
         Some(work) if !work.is_run => "only a run of the agent can go to the background",
         Some(work) => {
             let is_at_once = work.is_leaving || work.retry.is_some();
@@ -38,7 +39,7 @@ pub fn background(app: &mut App, prompt: String, now: Instant) -> Vec<Effect> {
     if prompt.is_empty() || app.is_remote {
         return to_background(app);
     }
-    if app.is_bound {
+    if is_bound(app) {
         app.hint = Some(BOUND.to_owned());
         return Vec::new();
     }
@@ -52,11 +53,20 @@ pub fn background(app: &mut App, prompt: String, now: Instant) -> Vec<Effect> {
     }
 }
 
-/// Shows the end of what was read of a run that a process in the background continues. What was typed can be called up
-/// the next time.
+/// Shows the end of what was read of a run that a process in the background continues. What is queued goes along; what was
+/// typed can be called up the next time.
 pub fn left(app: &mut App) -> Vec<Effect> {
     app.keep_draft();
-    app.answer.finish().map(Effect::Print).into_iter().collect()
+    let queued = app.held.drain(..).map(|held| held.text).collect();
+    let printed = app.answer.finish().map(Effect::Print).into_iter();
+    printed
+        .chain([Effect::Task(Task::Queued(queued))])
+        .collect()
+}
+
+fn is_bound(app: &App) -> bool {
+    let session = app.session.as_ref();
+    session.is_some_and(|session| session.is_bound)
 }
 
 /// Leaves the terminal. The current task is stopped, since nobody could see it any more, unless it goes on elsewhere. What

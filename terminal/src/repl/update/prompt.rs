@@ -16,7 +16,11 @@ pub fn prompt(app: &mut App, typed: &str, text: String, now: Instant) -> Vec<Eff
 
 /// Runs the task of a prompt and prints it as it was typed.
 pub fn run(app: &mut App, typed: &str, task: Task, now: Instant) -> Vec<Effect> {
-    app.work = Some(Activity::run("starting", now));
+    app.work = Some(match &task {
+        // Nobody could read the answer elsewhere.
+        Task::Aside(_) => Activity::begin("starting", now),
+        _ => Activity::run("starting", now),
+    });
     app.title
         .get_or_insert_with(|| title_of(typed, title::MOST));
     vec![echo(app, typed), Effect::Task(task)]

@@ -14,6 +14,9 @@ use super::leaving::leave;
 use super::prompt::{self, echo};
 use ah_conversation::neutralise;
 
+/// What is said while something is queued here.
+const QUEUED: &str = "queued until the agent finishes; Esc to undo";
+
 /// Applies Enter: a line that ends with a backslash continues, everything else is submitted.
 pub fn enter(app: &mut App, now: Instant) -> Vec<Effect> {
     if app.questions.is_answering() {
@@ -103,7 +106,7 @@ pub fn submit(app: &mut App, kind: MailKind, now: Instant) -> Vec<Effect> {
         app.forget_pastes();
         app.history.keep(&text);
         app.held.push_back(Held { typed, text });
-        app.hint = Some("queued until the agent finishes; Esc to undo".to_owned());
+        app.hint = Some(QUEUED.to_owned());
         return Vec::new();
     }
     if is_bang {
@@ -149,6 +152,9 @@ fn needs_expansion(app: &App, typed: &str, kind: MailKind) -> bool {
 
 /// Sends what was held first, now that nothing runs.
 pub fn release(app: &mut App, now: Instant) -> Vec<Effect> {
+    if app.held.len() == 1 {
+        app.hint.take_if(|hint| hint == QUEUED);
+    }
     match app.held.pop_front() {
         Some(Held { typed, text }) => begin(app, &typed, text, now),
         None => Vec::new(),

@@ -39,6 +39,7 @@ fn idle() -> App {
         messages: 0,
         place: "project".to_owned(),
         is_sandboxed: true,
+        is_bound: false,
         cost: 0.0,
         facts: None,
     });
@@ -99,6 +100,11 @@ fn take(app: &mut App, step: &str, now: Instant) -> Vec<Effect> {
         }
         "answered" => Input::Question(QuestionUpdate::Closed(1)),
         "well" => Input::Ended(Ending::Well),
+        "left" => Input::Ended(Ending::Left),
+        "bound" => {
+            app.session.as_mut().unwrap().is_bound = true;
+            return Vec::new();
+        }
         "stopped" => Input::Ended(Ending::Interrupted),
         "failed" => Input::Ended(Ending::Failed("no".to_owned(), None)),
         "pick" => {
@@ -587,8 +593,8 @@ fn lists_leave_the_typed_text_alone() {
         ("'/co", "/co_ suggesting"),
         ("'/co | Esc", "/co_"),
         ("'/co | Down | Tab", "/cost _"),
-        ("'see @mor | Tab", "see @src/more.rs _"),
-        ("'see @mor | Enter", "see @src/more.rs _"),
+        ("'see @mor | Tab", "see @src/more.rs_"),
+        ("'see @mor | Enter", "see @src/more.rs_"),
         // The menu is about the word at the cursor.
         (
             "'see @mor | Ctrl-A | Enter",
@@ -604,12 +610,49 @@ fn lists_leave_the_typed_text_alone() {
         ("'/do | Tab", "/do _"),
         ("'/do | Down | Tab", "/doctor _"),
         ("'/new | Tab", "/new _"),
+        // Its lines may follow; it is accepted once.
+        (
+            "'see @mor | Tab | '#1-4 | Enter",
+            r#"_ working  →  print "> see @src/more.rs#1-4", run "see @src/more.rs#1-4""#,
+        ),
+        (
+            "'see @mor | Tab | Enter",
+            r#"_ working  →  print "> see @src/more.rs", run "see @src/more.rs""#,
+        ),
         // There are more than are shown.
         ("'/ | Up | Tab", "/newest _"),
         (
             "'see @nothing | Enter",
             r#"_ working  →  print "> see @nothing", run "see @nothing""#,
         ),
+    ] {
+        check(steps, expected);
+    }
+}
+
+#[test]
+fn a_run_goes_to_the_background_with_what_is_queued() {
+    for (steps, expected) in [
+        ("Ctrl-B", "_ hinting"),
+        ("work | Ctrl-B", "_ working hinting"),
+        ("'hi | Enter | Ctrl-B", "_ working  →  Leave(false)"),
+        ("'hi | Enter | Ctrl-B | Ctrl-B", "_ working  →  Leave(true)"),
+        (
+            "'hi | Enter | '/do it | Enter | Ctrl-B",
+            "_ working held:/do it  →  Leave(false)",
+        ),
+        (
+            "'hi | Enter | '/do it | Enter | Ctrl-B | left",
+            r#"_ working  →  Queued(["/do it"])"#,
+        ),
+        // It runs at this terminal only.
+        (
+            "'hi | Enter | '!ls | Enter | Ctrl-B",
+            "_ working held:!ls hinting",
+        ),
+        ("bound | 'hi | Enter | Ctrl-B", "_ working hinting"),
+        // Nobody could read the answer elsewhere.
+        ("'/btw why | Enter | Ctrl-B", "_ working hinting"),
     ] {
         check(steps, expected);
     }
@@ -641,7 +684,7 @@ fn what_is_to_be_expanded_waits_for_the_end_of_the_run() {
         ),
         (
             "work | '/do it | Enter | well",
-            r#"_ working hinting  →  print "", print "> /do it", run "/do it""#,
+            r#"_ working  →  print "", print "> /do it", run "/do it""#,
         ),
         (
             "work | '!ls | Enter | '/do | Enter | well",
@@ -649,7 +692,7 @@ fn what_is_to_be_expanded_waits_for_the_end_of_the_run() {
         ),
         (
             "work | '!ls | Enter | '/do | Enter | well | well",
-            r#"_ working hinting  →  print "", print "> /do", run "/do""#,
+            r#"_ working  →  print "", print "> /do", run "/do""#,
         ),
         // Messages that the agent did not read come before.
         (
@@ -662,7 +705,7 @@ fn what_is_to_be_expanded_waits_for_the_end_of_the_run() {
         ),
         (
             "work | later a | '/do | Enter | well | heard a | none",
-            r#"_ working hinting  →  print "> /do", run "/do""#,
+            r#"_ working  →  print "> /do", run "/do""#,
         ),
         // What is not sent goes back to the editor.
         ("work | '/do | Enter | Esc", "/do_ working suggesting"),
@@ -877,6 +920,18 @@ fn pastes_are_inserted_or_folded() {
             format!(
                 "_ working  →  print {:?}",
                 format!("May it?\n→ n{}", "line ".repeat(9).trim())
+            ),
+        ),
+        // A line with it is called up as it was typed.
+        (
+            &format!("'see | paste {many} | Enter | well | Up"),
+            "see[pasted #1, 9 lines]_".to_owned(),
+        ),
+        (
+            &format!("'see | paste {many} | Enter | well | Up | Up | Down | Enter"),
+            format!(
+                "_ working  →  print \"> see[pasted #1, 9 lines]\", run {:?}",
+                format!("see{many}")
             ),
         ),
         // A token goes as a whole.

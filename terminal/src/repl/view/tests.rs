@@ -111,7 +111,7 @@ fn all() -> Vec<(Sheet, Vec<&'static str>)> {
         (choice(false), vec!["[Dates]"]),
         (choice(true), vec!["[Dates]"]),
         (
-            question::plan_sheet(Some(&plan)),
+            question::plan_sheet(Some(&plan), PermissionMode::Default),
             vec!["The plan:", "Paint"],
         ),
         (
@@ -231,4 +231,44 @@ fn no_row_is_wider_than_the_terminal() {
         assert!(wide.is_empty(), "{columns}: {wide:?}");
         assert!(live.cursor.1 < columns);
     }
+}
+
+#[test]
+fn a_status_line_leaves_out_what_is_known_best() {
+    let mut app = App::new(EditorMode::Emacs, History::default(), (80, 24), false);
+    let model = |name: &str| ah_conversation::Model {
+        provider: "p".to_owned(),
+        name: name.to_owned(),
+        context_window: 200_000,
+        max_output: 100,
+        price: None,
+        long_price: None,
+    };
+    app.session = Some(super::super::input::Opened {
+        session: "01".to_owned(),
+        model: model("claude-sonnet-4-5-20250929"),
+        title: None,
+        mode: PermissionMode::Default,
+        may_bypass: false,
+        context: 4_000,
+        messages: 0,
+        place: "some-project (main)".to_owned(),
+        is_sandboxed: false,
+        is_bound: false,
+        cost: 0.004,
+        facts: None,
+    });
+    let mut lines = Vec::new();
+    for columns in [120, 92, 80, 60, 40, 20] {
+        app.size.0 = columns;
+        lines.push(bottom(&app, columns).concat());
+    }
+    insta::assert_snapshot!(lines.join("\n"), @r"
+    ask before each action · some-project (main) · claude-sonnet-4-5-20250929 · 2% of 200.0k · <$0.01 · ? for help
+    ask before each action · claude-sonnet-4-5-20250929 · 2% of 200.0k · <$0.01 · ? for help
+    ask before each action · claude-sonnet-4-5-20250929 · 2% of 200.0k · ? for help
+    ask before each action · 2% of 200.0k · ? for help
+    ask before each action · ? for help
+    ask before each act…
+    ");
 }

@@ -66,7 +66,7 @@ fn everything_is_there_and_can_be_folded() {
 
 
 
-    1-9 of 9 · Tab next · Enter fold · z al…
+    1-9 of 9 · q back · Tab next · Enter fo…
     ");
     insta::assert_snapshot!(after(14, "Home Tab Tab Enter Tab Enter").0, @"
       - you @0
@@ -82,7 +82,7 @@ fn everything_is_there_and_can_be_folded() {
         It is gold.
 
 
-    1-11 of 11 · Tab next · Enter fold · z …
+    1-11 of 11 · q back · Tab next · Enter …
     ");
     insta::assert_snapshot!(after(8, "z").0, @"
       + you @0
@@ -92,7 +92,7 @@ fn everything_is_there_and_can_be_folded() {
     ❯ + m @3
 
 
-    1-5 of 5 · Tab next · Enter fold · z al…
+    1-5 of 5 · q back · Tab next · Enter fo…
     ");
     assert_eq!(after(14, "z z z").0, after(14, "z").0);
 }
