@@ -48,20 +48,6 @@ pub fn said(
     })
 }
 
-/// Returns the content of a prompt as [`said`], where nobody is told which files went along.
-///
-/// # Errors
-///
-/// As for [`said`].
-pub fn blocks(
-    prompt: &Expanded,
-    before: &str,
-    images: Vec<Image>,
-    config: &Config,
-) -> Result<Vec<ContentBlock>, Error> {
-    Ok(said(prompt, before, images, config)?.blocks)
-}
-
 /// Returns the contents of the files of the project that a prompt names, and the names in its folders, one text each, with
 /// what was read in words.
 /// Other words with an `@` stay words, as do files outside of the project, those that rules keep from being read, and

@@ -140,6 +140,7 @@ impl<A: Ask> Elsewhere<A> {
         let lines = hunks.iter().flat_map(|hunk| &hunk.lines);
         let is_short = lines.map(String::len).sum::<usize>() <= SHOWN_CHANGE;
         let mut rest = request.clone();
+        rest.inquiry.change.clear();
         if let Input::Object(input) = &mut rest.call.input {
             input.retain(|name, _| !drawn.contains(&name.as_str()));
         }

@@ -49,7 +49,7 @@ pub async fn expand(
 ///
 /// # Errors
 ///
-/// As for [`expand`] and [`mentions::blocks`].
+/// As for [`expand`] and [`mentions::said`].
 pub async fn with(
     servers: Option<&Arc<dyn Servers>>,
     prompt: &Expanded,
@@ -67,7 +67,7 @@ pub async fn with(
         known.prompts_known(PATIENCE).await;
     }
     if let Some(called) = expand(&prompt.text, servers).await? {
-        return mentions::blocks(&called, "", Vec::new(), config);
+        return Ok(mentions::said(&called, "", Vec::new(), config)?.blocks);
     }
     let mut all = resources(prompt, servers, config).await;
     all.extend(blocks);

@@ -26,6 +26,7 @@ mod input;
 mod intro;
 mod keys;
 pub(crate) mod layout;
+mod lent;
 mod menu;
 mod models;
 mod notify;

@@ -94,20 +94,17 @@ pub fn summary(rewind: &Rewind, config: &Config) -> String {
     if rewind.is_of_others {
         text.push_str("These changes were not recorded by you on this machine: the session may come from somebody else.\n");
     }
-    let (own, ignored) = ignored::divide(&rewind.changes, config);
-    list(&own, config, &mut text);
+    let (own, ignored) = ignored::divide(&rewind.changes, &config.project_root);
+    let show = |path: &Path| show(path, config);
+    list(&own, show, &mut text);
     if !ignored.is_empty() {
         text.push_str(&format!("{}:\n", count_ignored(ignored.len())));
-        list(&ignored, config, &mut text);
+        list(&ignored, show, &mut text);
     }
     for left in &rewind.skipped {
-        let _ = write!(text, "skip {}: {}", show(&left.path, config), left.why);
+        let _ = write!(text, "skip {}: {}", show(&left.path), left.why);
         if let Some(beside) = &left.beside {
-            let _ = write!(
-                text,
-                "; its earlier content goes to {}",
-                show(beside, config)
-            );
+            let _ = write!(text, "; its earlier content goes to {}", show(beside));
         }
         text.push('\n');
     }
@@ -122,7 +119,7 @@ pub fn summary(rewind: &Rewind, config: &Config) -> String {
 }
 
 /// Adds a line for each file.
-fn list(changes: &[&FileEdit], config: &Config, text: &mut String) {
+fn list(changes: &[&FileEdit], show: impl Fn(&Path) -> String, text: &mut String) {
     let mut changes = changes.iter().peekable();
     while let Some(edit) = changes.next() {
         if is_removed_folder(edit) {
@@ -135,7 +132,7 @@ fn list(changes: &[&FileEdit], config: &Config, text: &mut String) {
                 files => format!("{files} files"),
             };
             // Writing to a string cannot fail.
-            let _ = writeln!(text, "remove {}/ ({files})", show(&edit.path, config));
+            let _ = writeln!(text, "remove {}/ ({files})", show(&edit.path));
             continue;
         }
         let verb = match (&edit.now, &edit.then) {
@@ -148,7 +145,7 @@ fn list(changes: &[&FileEdit], config: &Config, text: &mut String) {
             true => "big file".to_owned(),
             false => format!("+{} -{}", edit.insertions, edit.deletions),
         };
-        let _ = writeln!(text, "{verb} {} ({extent})", show(&edit.path, config));
+        let _ = writeln!(text, "{verb} {} ({extent})", show(&edit.path));
     }
 }
 

@@ -209,10 +209,9 @@ fn handed_over(text: &mut String, options: &mut Options) -> Result<(Start, Vec<S
     options.model.effort = left.effort.or(options.model.effort);
     let resumes = left.prompt.is_none();
     *text = left.prompt.unwrap_or_default();
+    let session = left.session;
     let start = Start {
-        which: left
-            .session
-            .map_or(Which::New, |id| Which::Resume(id, None)),
+        which: session.map_or(Which::New, |id| Which::Resume(id, None)),
         resumes,
         lent: Lent {
             model: left.lent_model,

@@ -133,7 +133,7 @@ async fn show(
     let before = opening.first_words.as_ref();
     let before = before.map(|words| format!("{words}\n\n"));
     let before = before.unwrap_or_default();
-    let blocks = mentions::blocks(&expanded, &before, Vec::new(), config)?;
+    let blocks = mentions::said(&expanded, &before, Vec::new(), config)?.blocks;
     let text = format!("{before}{}", expanded.text);
     let outlet = Outlet::new(signals.token().clone());
     let format = options.output.output_format.unwrap_or_default();

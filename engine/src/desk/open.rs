@@ -114,7 +114,7 @@ impl OpenPlace {
         let before = first_words.map_or_else(String::new, |words| format!("{words}\n\n"));
         let pictures = prompt.pictures.iter().map(|data| picture(data));
         let pictures = pictures.collect::<Result<_, _>>()?;
-        let blocks = mentions::blocks(&expanded, &before, pictures, config)?;
+        let blocks = mentions::said(&expanded, &before, pictures, config)?.blocks;
         let mut blocks = served::with(self.servers.as_ref(), &expanded, blocks, config).await?;
         let attached = prompt.attached.into_iter().map(ContentBlock::text);
         // The words stay behind what they are about.

@@ -1,6 +1,7 @@
 //! Reports on a session: cost, use of the context window, permissions, tools, servers, skills.
 
 use ah_agent::Session;
+use ah_agent::agents::Agents;
 use ah_agent::prompt::PromptPart;
 use ah_agent::skills::Skills;
 use ah_conversation::ModelUsage;
@@ -12,7 +13,7 @@ use super::effect::About;
 use super::facts::Totals;
 use crate::print::count;
 use crate::print::wrap::width;
-use ah_config::{Config, Error, extensions};
+use ah_config::Config;
 use ah_conversation::neutralise;
 
 /// Parts of the prompt that come with the program.
@@ -105,12 +106,9 @@ fn list<'a>(entries: impl Iterator<Item = (&'a str, &'a str)>, columns: usize) -
 }
 
 /// Returns the subagents that the model may start, in a line each.
-pub fn agents(config: &Config, columns: usize) -> Result<String, Error> {
-    let (agents, _) = extensions::agents(config)?;
-    let entries = agents
-        .iter()
-        .map(|agent| (&*agent.name, &*agent.description));
-    Ok(told(&list(entries, columns)))
+pub fn agents(agents: &Agents, columns: usize) -> String {
+    let entries = { agents.iter() }.map(|agent| (&*agent.name, &*agent.description));
+    told(&list(entries, columns))
 }
 
 /// Returns the files that the prompt was made from, with their estimated tokens.

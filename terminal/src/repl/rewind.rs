@@ -22,7 +22,7 @@ const NAMED: usize = 5;
 pub async fn changes(files: &Files, config: &Config, link: &Link) -> Result<String, Error> {
     let back = files.to(0).await?;
     let mut rows = Vec::new();
-    let (own, ignored) = ignored::divide(&back.changes, config);
+    let (own, ignored) = ignored::divide(&back.changes, &config.project_root);
     for edit in own {
         let path = show(&edit.path, config);
         // The diff leads back, so what it removes was added.

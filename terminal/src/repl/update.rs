@@ -30,6 +30,13 @@ use ah_conversation::neutralise;
 
 /// Applies an input to the state and returns the effects to carry out.
 pub fn update(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
+    if matches!(&input, Input::Noted(text) if text == "\n")
+        && app.is_apart
+        && app.answer.open.is_empty()
+    {
+        // What comes next is apart already.
+        return Vec::new();
+    }
     let is_stale = status::is_stale_after(&input);
     let is_key = matches!(input, Input::Key(_));
     let place = |app: &App| (app.editor.text().to_owned(), app.editor.cursor());
@@ -60,8 +67,6 @@ fn apply(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
         Input::Suspend => return vec![Effect::Suspend],
         Input::Continued => return vec![Effect::Continue],
         Input::Output(text) => return vec![Effect::Output(text)],
-        // What comes next is apart already.
-        Input::Noted(text) if text == "\n" && app.is_apart && app.answer.open.is_empty() => {}
         Input::Written(text) | Input::Noted(text) => {
             return app
                 .answer

@@ -15,18 +15,18 @@ use ah_store::{SessionStore, Tree};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
-use self::lent::Lent;
 use super::effect::{About, Task};
 use super::facts::Facts;
 use super::input::{self, Ending, Input};
+use super::lent::Lent;
 use super::picker::Subject;
 use super::recall::{self, Layout};
 use super::session_factory::SessionFactory;
 use super::side_tasks::{SideTasks, run_beside};
 use super::terminal::Terminal;
 use super::{HandOver, choices, intro, proposals, report};
-use ah_config::Error;
 use ah_config::login::Kept;
+use ah_config::{Error, extensions};
 use ah_engine::Opened;
 use ah_engine::expand::expand;
 use ah_engine::instructions::system_prompt;
@@ -381,7 +381,9 @@ impl SessionWorker {
         };
         let text = match about {
             About::Hooks => report::hooks(&factory.opening.config),
-            About::Agents => report::agents(&factory.opening.config, columns)?,
+            About::Agents => {
+                report::agents(&extensions::agents(&factory.opening.config)?.0, columns)
+            }
             About::Permissions => {
                 let confined = factory.opening.probe.status().summary();
                 report::permissions(&self.session, &confined, &factory.opening.config)
@@ -534,7 +536,7 @@ mod beside;
 mod close;
 mod export;
 mod hand_over;
-mod lent;
+mod lending;
 mod past;
 mod small;
 

@@ -3,16 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use ah_agent::checkpoint::FileEdit;
-use ah_config::Config;
 use ah_conversation::FileState;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
-/// Divides changes into those of files that git ignores, which come second, and all others.
-pub fn divide<'a>(
-    changes: &'a [FileEdit],
-    config: &Config,
-) -> (Vec<&'a FileEdit>, Vec<&'a FileEdit>) {
-    let root = &config.project_root;
+/// Divides changes into those of files that git ignores, which come second, and all others. The patterns are those below `root`.
+pub fn divide<'a>(changes: &'a [FileEdit], root: &Path) -> (Vec<&'a FileEdit>, Vec<&'a FileEdit>) {
     changes.iter().partition(|edit| {
         let is_folder = |state: &_| matches!(state, FileState::Folder { .. });
         !is_ignored(

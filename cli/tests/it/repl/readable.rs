@@ -129,6 +129,7 @@ ask before each action · claude-sonnet-4-5-20250929
 ");
     seat.says("y");
     seat.sees("write: numbers.py");
+    seat.sees("Allow?");
     seat.says("y");
     seat.sees("Done.");
     seat.sees_no_more("Esc interrupts");

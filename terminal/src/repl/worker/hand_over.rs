@@ -3,8 +3,8 @@
 use super::super::HandOver;
 use super::super::effect::Task;
 use super::super::input::{Ending, Input};
+use super::super::lent::Lent;
 use super::SessionWorker;
-use super::lent::Lent;
 
 impl SessionWorker {
     /// Returns whether no other process can open the session: it is not stored, or not with those of the folder.

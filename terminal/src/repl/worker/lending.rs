@@ -4,29 +4,13 @@ use std::sync::Arc;
 
 use ah_agent::SessionChange;
 use ah_config::Error;
-use ah_conversation::{ContentBlock, Provider, Rule};
+use ah_conversation::ContentBlock;
 use ah_engine::expand::Expanded;
 
 use super::super::input::{Ending, Input};
+use super::super::lent::{Lent, LentModel};
 use super::super::session_factory::SessionFactory;
 use super::{SessionWorker, failed};
-
-/// Model and permissions for the run of one prompt.
-#[derive(Default)]
-pub(super) struct Lent {
-    pub(super) model: Option<LentModel>,
-    /// Rules that allow calls.
-    pub(super) rules: Vec<Rule>,
-}
-
-/// Model of the run of one prompt.
-pub(super) struct LentModel {
-    /// Its name.
-    pub(super) name: String,
-    own: Arc<dyn Provider>,
-    /// The one to restore.
-    former: Arc<dyn Provider>,
-}
 
 impl SessionWorker {
     /// Runs a prompt with the model and permissions that it brings along; returns these with the ending.
