@@ -1,16 +1,12 @@
 //! The question about a tool call: which tool, on what, and what it would do.
 
 use ah_config::Keeping;
-use ah_conversation::{PermissionRequest, PermissionUpdate};
+use ah_conversation::{Hunk, PermissionRequest, PermissionUpdate};
 use ah_render::{Line, Style, diff};
 use serde_json::Value;
 
 use super::sheet::{Answer, Part, Sheet, rule};
 
-/// Arguments of an edit.
-const OLD: &str = "old_string";
-const NEW: &str = "new_string";
-const CONTENT: &str = "content";
 /// Longest key argument that is shown in the head alone, in characters.
 const SHORT: usize = 200;
 
@@ -38,9 +34,10 @@ pub fn sheet(
     {
         body.extend(Part::lines(target));
     }
-    let changed = changed(question, &input, target.unwrap_or_default());
+    let drawn = input.as_object().map_or(&[][..], Hunk::arguments);
+    let changed = changed(question, &input, drawn, target.unwrap_or_default());
     for (name, value) in input.as_object().into_iter().flatten() {
-        let is_changed = !changed.is_empty() && [OLD, NEW, CONTENT].contains(&name.as_str());
+        let is_changed = !changed.is_empty() && drawn.contains(&name.as_str());
         if !is_changed && Some(name.as_str()) != key.filter(|_| target.is_some()) {
             argument(name, value, &mut body);
         }
@@ -78,18 +75,18 @@ fn argument(name: &str, value: &Value, body: &mut Vec<Part>) {
 
 /// Returns the diff of a change, which is easier to read than the texts of the call: as it will be shown once it is made, or
 /// without numbers, if nobody knows what is in the file.
-fn changed(question: &PermissionRequest, input: &Value, path: &str) -> Vec<Part> {
+fn changed(question: &PermissionRequest, input: &Value, drawn: &[&str], path: &str) -> Vec<Part> {
     let ending = diff::ending(path);
-    let change = &question.inquiry.change;
-    if !change.is_empty() {
-        return vec![Part::Change(change.clone(), ending.to_owned())];
+    let text = |at: usize| input.get(*drawn.get(at)?)?.as_str();
+    match (question.inquiry.change.as_slice(), text(0), text(1)) {
+        // What is not drawn must be read.
+        (_, None, _) | ([], _, None) => Vec::new(),
+        ([], Some(old), Some(new)) => {
+            let lines = diff::unnumbered(&diff::between(old, new), ending);
+            lines.into_iter().map(Part::Line).collect()
+        }
+        (change, ..) => vec![Part::Change(change.to_vec(), ending.to_owned())],
     }
-    let text = |name| input.get(name)?.as_str();
-    let (Some(old), Some(new)) = (text(OLD), text(NEW)) else {
-        return Vec::new();
-    };
-    let lines = diff::unnumbered(&diff::between(old, new), ending);
-    lines.into_iter().map(Part::Line).collect()
 }
 
 fn answers(for_session: &[&PermissionUpdate], keeping: Option<&Keeping>) -> Vec<Answer> {

@@ -131,6 +131,25 @@ fn a_change_that_is_foreseen_has_the_numbers_of_its_lines() {
     }
 }
 
+/// An argument that the change does not show is read.
+#[test]
+fn of_texts_that_are_not_drawn_together_none_is_left_out() {
+    let mut question = question();
+    question.call.name = "edit".into();
+    let details =
+        json!({"structuredPatch": [{"oldStart": 1, "newStart": 1, "lines": ["-b", "+c"]}]});
+    question.inquiry = Inquiry {
+        change: ah_conversation::Hunk::of_details(&details),
+        ..Inquiry::default()
+    };
+    question.call.input =
+        json!({"path": "x", "old_string": "b", "new_string": "c", "content": "other"}).into();
+    let (_, shown) = answer(&question, "y\n");
+    for argument in ["old_string: b", "new_string: c", "content: other"] {
+        assert!(shown.contains(argument), "{shown}");
+    }
+}
+
 fn asked_host(host: &str, typed: &str, output: &mut Vec<u8>) -> HostPermission {
     let mut form = Lines {
         input: typed.as_bytes(),
