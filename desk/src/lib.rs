@@ -14,8 +14,6 @@ pub use files::{FileDiff, FileFate, FileLeft, FilesAt, FilesDiff};
 pub use open::{Choices, Command, Offered, OpenSession, Place, Prompt};
 pub use refusal::{Refusal, RefusalKind};
 pub use run::{BegunCall, BlockKind, Ended, Growth, Piece, RunEvent, Running};
-pub use sessions::{
-    At, Lent, Scope, SessionSummary, Sessions, Start, SystemPrompt, Waiting, Which,
-};
+pub use sessions::{At, Scope, SessionSummary, Sessions, Start, SystemPrompt, Waiting, Which};
 pub use state::{Asked, RunningCall, State};
 pub use transcript::Transcript;

@@ -175,17 +175,8 @@ pub struct Start {
     pub mode: Option<PermissionMode>,
     /// Whether a run that another process has left is resumed, in the place of a prompt.
     pub resumes: bool,
-    /// What the run has besides, and later ones of the session have not.
-    pub lent: Lent,
-}
-
-/// What the command of a prompt lends the run of that prompt.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Lent {
-    /// The model.
-    pub model: Option<String>,
-    /// Rules that allow calls.
-    pub rules: Vec<String>,
+    /// The model of this run alone, as the command of its prompt names it: later runs of the session have the session's.
+    pub lent_model: Option<String>,
 }
 
 /// A system prompt of a client.

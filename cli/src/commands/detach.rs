@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use ah_config::trust::Reason;
 use ah_config::{Config, Error};
 use ah_conversation::{Environment, MailKind, json};
-use ah_desk::{At, Lent, Refusal, RefusalKind, Start, Which};
+use ah_desk::{At, Refusal, RefusalKind, Start, Which};
 use ah_engine::place::{sessions, stored};
 use ah_engine::plan::SessionChoice;
 use ah_serve::{FirstRun, Life};
@@ -213,10 +213,7 @@ fn handed_over(text: &mut String, options: &mut Options) -> Result<(Start, Vec<S
     let start = Start {
         which: session.map_or(Which::New, |id| Which::Resume(id, None)),
         resumes,
-        lent: Lent {
-            model: left.lent_model,
-            rules: left.lent_rules,
-        },
+        lent_model: left.lent_model,
         ..Start::default()
     };
     Ok((start, left.queued))

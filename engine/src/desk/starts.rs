@@ -5,7 +5,7 @@ use std::path::Path;
 use ah_config::overrides::{McpSource, PromptOptions, SystemPromptSource};
 use ah_config::{Config, Error, Origin, Overrides, Resolver, Sourced};
 use ah_conversation::{PermissionMode, PermissionRequest};
-use ah_desk::{At, Choices, Lent, Start, SystemPrompt, Which};
+use ah_desk::{At, Choices, Start, SystemPrompt, Which};
 use ah_protocol::stream_json::{Served, Streams};
 use ah_store::OpenError;
 use tokio::runtime::{Builder, Runtime};
@@ -68,7 +68,13 @@ impl Starts {
             })
             .collect();
         config.sandbox.unconfined_servers.extend(free);
-        lend(&start.lent, &mut config)?;
+        if let Some(model) = start.lent_model.clone() {
+            // It is not named for the session, so it is not recorded in it.
+            config.model = Sourced {
+                value: model,
+                origin: Origin::File("the command of the prompt".into()),
+            };
+        }
         Ok(config)
     }
 
@@ -180,27 +186,6 @@ pub(super) fn plan(which: Which) -> (SessionPlan, Option<u32>) {
         ..SessionPlan::default()
     };
     (plan, number)
-}
-
-/// Adds what a command lends a run. It is not named for the session, so it is not recorded in it.
-fn lend(lent: &Lent, config: &mut Config) -> Result<(), Error> {
-    let origin = || Origin::File("the command of the prompt".into());
-    if let Some(model) = &lent.model {
-        config.model = Sourced {
-            value: model.clone(),
-            origin: origin(),
-        };
-    }
-    for rule in &lent.rules {
-        let value = rule
-            .parse()
-            .map_err(|error| Error::failure(format!("{error}")))?;
-        config.allow.push(Sourced {
-            value,
-            origin: origin(),
-        });
-    }
-    Ok(())
 }
 
 /// Adds the system prompt of a client.

@@ -187,6 +187,13 @@ impl App {
         }
     }
 
+    /// Shows a line of the history, with its pastes folded as they were.
+    pub fn call_up(&mut self, line: &str) {
+        let line = self.pastes.folded(line);
+        self.typed_mut().set(&line);
+        self.forget_pastes();
+    }
+
     /// Forgets the pastes that stand in no text any more.
     pub fn forget_pastes(&mut self) {
         let typed = [self.editor.text(), self.reply.text()];

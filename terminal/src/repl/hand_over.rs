@@ -24,8 +24,6 @@ pub struct HandOver {
     pub effort: Option<Effort>,
     /// Model for the run that was left alone, as its command names it.
     pub lent_model: Option<String>,
-    /// Rules that allow calls of that run, likewise.
-    pub lent_rules: Vec<String>,
     /// Prompts to run afterwards, in turn.
     pub queued: Vec<String>,
 }

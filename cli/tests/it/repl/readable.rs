@@ -133,7 +133,39 @@ ask before each action · claude-sonnet-4-5-20250929
     seat.says("y");
     seat.sees("Done.");
     seat.sees_no_more("Esc interrupts");
-    insta::assert_snapshot!(stable(&seat.screen()), @"");
+    insta::assert_snapshot!(stable(&seat.screen()), @"
+> edit
+
+✓ read numbers.txt (0.0s)
+
+edit: numbers.txt
+  27   line 27
+  28   line 28
+  29   line 29
+  30 - line 30
+  30 + line thirty
+  31   line 31
+  32   line 32
+  33   line 33
+→ yes, once
+
+✓ edit numbers.txt +1 -1 (0.0s)
+✓ read numbers.py (0.0s)
+
+write: numbers.py
+  1   def f():
+  2 -     return 1
+  2 +     return 2
+→ yes, once
+
+✓ write numbers.py +1 -1 (0.0s)
+
+Done.
+
+────────────────────────────────────────────────────────────────────────────────
+>
+ask before each action · claude-sonnet-4-5-20250929 · 0% of 200.0k
+");
     seat.types("\x04");
     assert_eq!(seat.leaves(), 0);
     assert!(world.text("numbers.txt").contains("line thirty"));

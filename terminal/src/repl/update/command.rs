@@ -11,7 +11,7 @@ use super::super::output::Wanted;
 use super::super::picker::Subject;
 use super::super::slash::{self, Action, Call};
 use super::leaving::{background, leave};
-use super::{key, prompt, tasks};
+use super::{prompt, tasks};
 
 /// Carries out a command.
 pub fn perform(app: &mut App, call: &Call, now: Instant) -> Vec<Effect> {
@@ -134,7 +134,7 @@ pub fn chosen(app: &mut App, subject: Subject, value: &str, now: Instant) -> Vec
     let value = value.to_owned();
     match subject {
         Subject::History => {
-            key::call_up(app, &value);
+            app.call_up(&value);
             Vec::new()
         }
         Subject::Session | Subject::SessionAnywhere => {

@@ -331,23 +331,16 @@ fn down(app: &mut App) -> Vec<Effect> {
 fn earlier(app: &mut App) -> Vec<Effect> {
     let typed = app.typed().text().to_owned();
     if let Some(line) = app.history.earlier(&typed) {
-        call_up(app, &line);
+        app.call_up(&line);
     }
     Vec::new()
 }
 
 fn later(app: &mut App) -> Vec<Effect> {
     if let Some(line) = app.history.later() {
-        call_up(app, &line);
+        app.call_up(&line);
     }
     Vec::new()
-}
-
-/// Shows a line of the history, with its pastes folded as they were.
-pub fn call_up(app: &mut App, line: &str) {
-    let line = app.pastes.folded(line);
-    app.typed_mut().set(&line);
-    app.forget_pastes();
 }
 
 /// Applies Ctrl-C: stops the current task, else clears the typed text, which the history keeps, else prepares to exit.

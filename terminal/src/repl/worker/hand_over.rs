@@ -13,7 +13,7 @@ impl SessionWorker {
         !self.store.path().starts_with(folder)
     }
 
-    /// Tells how a run has ended. One that was left is for a process in the background, with what was lent for it and what is
+    /// Tells how a run has ended. One that was left is for a process in the background, with the model that was lent for it and what is
     /// queued at the terminal.
     pub(super) async fn run_ended(&mut self, ending: Ending, lent: &Lent) {
         self.introduce();
@@ -60,7 +60,6 @@ impl SessionWorker {
             folders: folders.cloned().collect(),
             effort: config.requests.effort.as_ref().map(|effort| effort.value),
             lent_model: lent.model.as_ref().map(|model| model.name.clone()),
-            lent_rules: lent.rules.iter().map(ToString::to_string).collect(),
             queued,
         });
     }
