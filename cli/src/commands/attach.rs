@@ -4,6 +4,7 @@
 mod client;
 mod event;
 mod stored;
+mod unanswered;
 
 use std::collections::HashMap;
 use std::io::IsTerminal as _;

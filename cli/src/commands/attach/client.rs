@@ -10,12 +10,12 @@ use ah_http::sse::Decoder;
 use ah_store::{Paths, Queue};
 use ah_terminal::repl::remote::{RemoteEvent, RemoteSession};
 use async_trait::async_trait;
-use reqwest::{Client, Method, RequestBuilder, Response};
+use reqwest::{Client, Method, Response};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedSender;
-use tokio::time::timeout;
 
 use super::event::{place, read};
+use super::unanswered::{Unanswered, answered};
 
 /// Longest event, in bytes: a message with its outputs.
 const LONGEST: usize = 256 * 1024 * 1024;
@@ -116,45 +116,6 @@ impl Door {
                 response.status()
             ))),
         }
-    }
-}
-
-/// Why a server did not answer.
-enum Unanswered {
-    /// Nobody is there.
-    Gone,
-    /// For this reason.
-    Because(String),
-}
-
-impl From<reqwest::Error> for Unanswered {
-    fn from(error: reqwest::Error) -> Self {
-        match error.is_connect() {
-            true => Self::Gone,
-            // Its address says nothing to people.
-            false => Self::Because(error.without_url().to_string()),
-        }
-    }
-}
-
-impl Unanswered {
-    /// Returns it in words.
-    fn reason(self) -> String {
-        match self {
-            Self::Gone => "its process has ended".to_owned(),
-            Self::Because(reason) => reason,
-        }
-    }
-}
-
-/// Sends a request, and waits for the beginning of the answer.
-async fn answered(request: RequestBuilder, patience: Duration) -> Result<Response, Unanswered> {
-    match timeout(patience, request.send()).await {
-        Ok(answer) => answer.map_err(Unanswered::from),
-        Err(_) => Err(Unanswered::Because(format!(
-            "no answer within {} s",
-            patience.as_secs()
-        ))),
     }
 }
 
