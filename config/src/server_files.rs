@@ -29,9 +29,9 @@ pub fn path(config: &Config, scope: ServerScope) -> Option<PathBuf> {
 /// # Errors
 ///
 /// If the file cannot be read as JSON, or not be written.
-pub fn add(config: &Config, file: &Path, name: &str, entry: &Value) -> io::Result<bool> {
+pub fn add(files: &SettingsFiles, file: &Path, name: &str, entry: &Value) -> io::Result<bool> {
     let mut is_new = true;
-    SettingsFiles::of(config).rewrite(file, |settings| {
+    files.rewrite(file, |settings| {
         let servers = object(settings, KEY)?;
         is_new = servers.insert(name.to_owned(), entry.clone()).is_none();
         Ok(())
@@ -51,8 +51,8 @@ pub fn has(file: &Path, name: &str) -> bool {
 /// # Errors
 ///
 /// If it is not there, or the file cannot be read as JSON, or not be written.
-pub fn remove(config: &Config, file: &Path, name: &str) -> io::Result<()> {
-    SettingsFiles::of(config).rewrite(file, |settings| {
+pub fn remove(files: &SettingsFiles, file: &Path, name: &str) -> io::Result<()> {
+    files.rewrite(file, |settings| {
         let removed = object(settings, KEY)?.shift_remove(name);
         let missing = || io::Error::other(format!("it has no server `{name}`"));
         removed.map(drop).ok_or_else(missing)

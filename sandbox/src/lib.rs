@@ -47,7 +47,7 @@ mod recorder;
 mod seatbelt;
 mod second_name;
 #[cfg(feature = "sqlite")]
-mod sqlite;
+pub mod sqlite;
 mod survey;
 #[cfg(not(all(any(target_os = "linux", target_os = "macos"), feature = "enforcement")))]
 mod unsupported;
@@ -71,8 +71,6 @@ pub use macos::{
 };
 pub use proxy::Proxy;
 pub use recorder::{Recorder, Recorders, UpcomingChange};
-#[cfg(feature = "sqlite")]
-pub use sqlite::guard as guard_sqlite;
 #[cfg(not(all(any(target_os = "linux", target_os = "macos"), feature = "enforcement")))]
 pub use unsupported::{
     Child, ChildGuard, Guarantee, Sandbox, check, conceal, finish_journal, is_confined, launcher,

@@ -71,7 +71,7 @@ fn no_journal_has_another_file_deleted() {
         for _ in 0..8 {
             scope.spawn(|| {
                 start.wait();
-                ah_sandbox::guard_sqlite();
+                ah_sandbox::sqlite::guard();
                 assert_eq!(read(&at("c.db")), Ok(1));
             });
         }

@@ -80,7 +80,7 @@ pub(super) fn require_file(path: &Path) -> Result<(), Failure> {
 pub(super) fn connect(path: &Path) -> Result<Connection, Failure> {
     require_files(path)?;
     // Whatever journal is there by now.
-    ah_sandbox::guard_sqlite();
+    ah_sandbox::sqlite::guard();
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     // An absolute path cannot be taken for a URI, whatever the file is called.
     configured(Connection::open_with_flags(

@@ -67,7 +67,7 @@ fn at(around: &LuaSurroundings, path: &Path) -> io::Result<rusqlite::Result<Conn
     };
     // The path is resolved, so a link in it is new and was not checked.
     let flags = rights | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
-    ah_sandbox::guard_sqlite();
+    ah_sandbox::sqlite::guard();
     Ok(Connection::open_with_flags(place, flags))
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use ah_config::rulebook::SettingsFiles;
 use ah_config::server_answers::{OpenServer, ServerAnswers};
 use ah_config::{Config, Error, Origin, server_files};
 use ah_conversation::{ServerScope, ServerState, json, neutralise};
@@ -83,7 +84,7 @@ pub fn remove(config: &Config, name: &str, scope: Option<Scope>) -> Result<u8, E
             }
         },
     };
-    server_files::remove(config, &file, name).map_err(|error| {
+    server_files::remove(&SettingsFiles::of(config), &file, name).map_err(|error| {
         Error::failure(format!(
             "cannot remove `{name}` from `{}`: {error}",
             file.display()
@@ -153,6 +154,7 @@ fn path(config: &Config, scope: Scope) -> Result<PathBuf, Error> {
 /// Stores servers in the file of a scope, and tries each. The exit code tells whether all work.
 fn store(config: &Config, servers: &BTreeMap<String, Value>, scope: Scope) -> Result<u8, Error> {
     let file = path(config, scope)?;
+    let files = SettingsFiles::of(config);
     let mut read = Vec::new();
     for (name, entry) in servers {
         let parsed: ServerEntry = serde_json::from_value(entry.clone()).map_err(|error| {
@@ -162,7 +164,7 @@ fn store(config: &Config, servers: &BTreeMap<String, Value>, scope: Scope) -> Re
     }
     let mut code = 0;
     for (name, parsed) in read {
-        let replaced = server_files::add(config, &file, name, &servers[name]).map_err(|error| {
+        let replaced = server_files::add(&files, &file, name, &servers[name]).map_err(|error| {
             Error::failure(format!("cannot write `{}`: {error}", file.display()))
         })?;
         let word = if replaced { "replaced" } else { "added" };
