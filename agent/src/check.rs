@@ -13,7 +13,7 @@ use ah_conversation::{
 };
 use async_trait::async_trait;
 
-use crate::{Session, Stop};
+use crate::{RunOutcome, Session, Stop};
 
 /// Begins a message about a check that did not pass.
 const MARK: &str = "[CHECK]";
@@ -121,6 +121,16 @@ impl Session {
             verification
         };
         Some(self.verification.take().unwrap_or_else(not_tried))
+    }
+
+    /// Tells what is known about the work at the end of the run.
+    pub(crate) fn tell_verification(&mut self, outcome: &RunOutcome) {
+        if let Some(verification) = outcome.verification.clone() {
+            self.emit(&EventKind::Checked {
+                verification,
+                is_last: true,
+            });
+        }
     }
 
     /// Returns the reason for the end of a run whose model ended its turn.

@@ -398,12 +398,7 @@ impl Session {
             }
             _ => {}
         }
-        if let Some(verification) = outcome.verification.clone() {
-            self.emit(&EventKind::Checked {
-                verification,
-                is_last: true,
-            });
-        }
+        self.tell_verification(outcome);
         self.emit_state("processing", "idle");
         self.emit(&EventKind::AgentEnd {
             stop_reason: outcome.reason.clone(),
@@ -593,9 +588,8 @@ impl Session {
     pub(crate) async fn store(&mut self, mut records: Vec<Record>) -> Result<(), StoreError> {
         records.append(&mut self.pending);
         if records.is_empty() {
-            Ok(())
-        } else {
-            self.ports.store.append(records).await
+            return Ok(());
         }
+        self.ports.store.append(records).await
     }
 }

@@ -21,8 +21,6 @@ pub mod event;
 mod host;
 pub mod model;
 mod options;
-#[cfg(feature = "engine")]
-mod overrides;
 pub mod permission;
 #[cfg(feature = "engine")]
 mod query;

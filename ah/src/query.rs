@@ -1,5 +1,7 @@
 //! A prompt run by the engine: a stream of messages, and requests to the run meanwhile.
 
+mod overrides;
+
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;

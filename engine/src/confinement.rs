@@ -1,5 +1,6 @@
 //! The sandbox policy for commands: from the command line and the user's settings, never from the project.
 
+mod for_check;
 mod identity;
 
 use std::fs;
@@ -14,6 +15,7 @@ use ah_config::{Config, Error, ErrorKind, SandboxTier, Sourced};
 use ah_conversation::{Environment, Interface, steering_names};
 use ah_sandbox::{Access, Allowlist, Authority, Confinement, Domain, Grant, Proxy, Sandbox, Tier};
 
+pub(crate) use for_check::for_check;
 use identity::git_identity;
 
 /// This executable; valid even after its file was replaced.
@@ -406,48 +408,6 @@ impl PendingSandbox {
 pub fn sandbox(config: &Config, grants: &SandboxGrants) -> Result<Sandbox, Error> {
     let (confinement, hosts) = policy(config, grants)?;
     Ok(look_around(confinement, hosts, config.journal()))
-}
-
-/// Returns the strongest sandbox that can be built here for a check in `place`, which reads these folders besides. `None` if
-/// the user wants no sandbox.
-///
-/// # Errors
-///
-/// If there is none, and the user did not say that there need not be.
-pub(crate) fn for_check(
-    config: &Config,
-    place: &Path,
-    folders: &[PathBuf],
-) -> Result<Option<Confined>, Error> {
-    if config.run.sandbox.wanted == Some(SandboxChoice::Off) {
-        return Ok(None);
-    }
-    let mut grants = SandboxGrants::of(config, Tier::Full);
-    grants.workspace = Some(place.to_owned());
-    // What the project may be given to work in, its check only reads.
-    grants.paths.retain(|grant| !grant.access.write);
-    grants.paths.extend(folders.iter().map(|path| Grant {
-        path: path.clone(),
-        access: Access::RUN,
-    }));
-    let pending = PendingSandbox {
-        journal: None,
-        ..PendingSandbox::of(config, grants)?
-    };
-    match pending.strongest() {
-        SandboxStatus::Inside(confined) => Ok(Some(confined)),
-        SandboxStatus::Off => Ok(None),
-        SandboxStatus::Unavailable(obstacle) => {
-            let hint = format!(
-                "{}; with `--no-sandbox` the check runs without one, and the model's commands can reach it",
-                obstacle.remedy
-            );
-            let text = format!("there is no sandbox for the check: {}", obstacle.reason);
-            Err(Error::failure(text)
-                .hint(hint)
-                .with_kind(ErrorKind::SandboxUnavailable))
-        }
-    }
 }
 
 /// Builds the sandbox after scanning the project, which may take a while.

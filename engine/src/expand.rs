@@ -204,7 +204,7 @@ async fn with_command(
         hooks: OnceLock::new(),
     };
     let mut files = String::new();
-    for piece in pieces(&command.body, arguments, numbering(config)) {
+    for piece in pieces(&command.body, arguments, numbering(config.interface)) {
         match piece {
             Piece::Text(text) => expanded.text.push_str(&Plugin::placed(text, plugin)),
             Piece::Shell { line, filled } => {
@@ -228,8 +228,8 @@ async fn with_command(
 }
 
 /// Returns the number that templates give to the first argument: in the other agent's interface, that of the other agent.
-fn numbering(config: &Config) -> Numbering {
-    match config.interface {
+fn numbering(interface: Interface) -> Numbering {
+    match interface {
         Interface::Native => Numbering::FromOne,
         Interface::AgentSdk => Numbering::FromZero,
     }
@@ -266,7 +266,7 @@ impl Filling<'_> {
             mut arguments,
             stdin,
         } = ShellLine::new(&shell.program, line, Behind::Nothing);
-        match numbering(self.config) {
+        match numbering(self.config.interface) {
             Numbering::FromOne => arguments.push("ah".into()),
             // Otherwise `$0` would be the shell's own name.
             Numbering::FromZero if words.is_empty() => arguments.push("".into()),

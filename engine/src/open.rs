@@ -125,7 +125,7 @@ async fn begin(
         }
         warnings.extend(location.prepare(&store, plan, config, fork_at).await?);
     }
-    note_place(&store, config);
+    note_place(&store, config.environment.cwd());
     if let Some(name) = recorded_as {
         store.set_model(name).await?;
     }

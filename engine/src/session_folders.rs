@@ -171,8 +171,7 @@ pub async fn give_up(store: Arc<SessionStore>, config: &Config) {
 }
 
 /// Records in the session where it is used, for lists.
-pub fn note_place(store: &SessionStore, config: &Config) {
-    let cwd = config.environment.cwd();
+pub fn note_place(store: &SessionStore, cwd: &Path) {
     let branch = repository(cwd).and_then(|repository| repository.branch);
     store.note_place(cwd, branch.as_deref());
 }

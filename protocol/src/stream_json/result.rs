@@ -218,6 +218,15 @@ fn denial(call: &ToolUse) -> Value {
     })
 }
 
+/// Returns the SDKs' word for what a run was interrupted in.
+fn aborted(while_speaking: bool) -> &'static str {
+    if while_speaking {
+        "aborted_streaming"
+    } else {
+        "aborted_tools"
+    }
+}
+
 /// End of a run in the terms of the SDKs.
 struct Ending {
     subtype: &'static str,
@@ -281,24 +290,20 @@ impl Ending {
                     format!("Reached maximum budget (${budget})"),
                 )
             }
-            ExitReason::Interrupted | ExitReason::Aborted => {
-                let terminal_reason = if circumstances.while_speaking {
-                    "aborted_streaming"
-                } else {
-                    "aborted_tools"
-                };
+            ExitReason::Interrupted | ExitReason::Aborted => error(
+                "error_during_execution",
+                aborted(circumstances.while_speaking),
+                "Request interrupted by user".to_owned(),
+            ),
+            ExitReason::MaxStructuredOutputRetries => Self::without_structure(circumstances),
+            ExitReason::CheckFailed => {
+                let known = outcome.verification.as_ref().map(Verification::line);
                 error(
                     "error_during_execution",
-                    terminal_reason,
-                    "Request interrupted by user".to_owned(),
+                    "check_failed",
+                    known.unwrap_or_default(),
                 )
             }
-            ExitReason::MaxStructuredOutputRetries => Self::without_structure(circumstances),
-            ExitReason::CheckFailed => error(
-                "error_during_execution",
-                "check_failed",
-                (outcome.verification.as_ref()).map_or_else(String::new, Verification::line),
-            ),
             ExitReason::BudgetExceeded
             | ExitReason::MaxTokens
             | ExitReason::Timeout

@@ -259,7 +259,7 @@ impl SessionWorker {
     async fn prompt(&mut self, text: &str, images: Vec<Image>) -> Result<(), Error> {
         let factory = &self.factory;
         // A branch may have been checked out since.
-        note_place(&self.store, &factory.opening.config);
+        note_place(&self.store, factory.opening.config.environment.cwd());
         let servers = self.session.tools().servers().cloned();
         let expanded = match served::expand(text, servers.as_ref()).await {
             Ok(Some(served)) => Ok(served),

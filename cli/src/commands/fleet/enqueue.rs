@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ah_config::{Config, Error};
-use ah_conversation::{Clock as _, SessionId, Time, neutralise};
+use ah_conversation::{Clock as _, Environment, SessionId, Time, neutralise};
 use ah_fleet::carried::capture;
 use ah_fleet::worker::{COMMANDS, next_time};
 use ah_ids::SystemClock;
@@ -54,15 +54,19 @@ pub async fn enqueue(config: &Config, wanted: Enqueuing) -> Result<u8, Error> {
         return print(&format!("schedule {number}: {}\n", date(due)));
     }
     if wanted.carry {
-        carry(config, &fleet, &run).await?;
+        carry(&config.environment, &fleet, &run).await?;
     }
     fleet.enqueue(&run).await?;
     print(&format!("{}\n", run.session))
 }
 
 /// Stores the files of the run's folder with its session, and says what stays behind.
-async fn carry(config: &Config, fleet: &Arc<dyn Fleet>, run: &NewRun) -> Result<(), Error> {
-    let captured = capture(&config.environment, &run.folder).await?;
+async fn carry(
+    environment: &Environment,
+    fleet: &Arc<dyn Fleet>,
+    run: &NewRun,
+) -> Result<(), Error> {
+    let captured = capture(environment, &run.folder).await?;
     for left in &captured.left {
         ah_terminal::warn(&format!("not carried: {left}"));
     }

@@ -39,14 +39,14 @@ impl Models for Servers {
         }
         let date = Zoned::now().strftime("%Y-%m-%d").to_string();
         match reach(&config, &date).await {
-            Err(error) => Err(fault(&config, "", error)),
+            Err(error) => Err(fault(&config.model.value, "", error)),
             Ok(Some((server, Reached::Refused(error)))) => Err(fault(
-                &config,
+                &config.model.value,
                 &format!("{server} refuses the key: "),
                 error,
             )),
             Ok(Some((server, Reached::Silent(error)))) => Err(fault(
-                &config,
+                &config.model.value,
                 &format!("{server} cannot be reached: "),
                 error,
             )),
@@ -56,8 +56,7 @@ impl Models for Servers {
     }
 }
 
-fn fault(config: &Config, what: &str, error: Error) -> ModelFault {
-    let model = &config.model.value;
+fn fault(model: &str, what: &str, error: Error) -> ModelFault {
     ModelFault {
         message: format!("{model}: {what}{}", error.message),
         hint: error.hint,
