@@ -47,7 +47,6 @@ mod toolbox;
 mod truncate;
 
 pub use audience::{Audience, CallPlace, Ready, SessionUpdate, Watcher};
-pub use check::{Check, CheckRun};
 pub use conflict::{AGENT, Conflict};
 pub use controls::{Controls, SessionChange};
 pub use outcome::{RunFailure, RunOutcome};

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ah_conversation::{Limits, Permissions, Sampling, Thinking};
+use ah_conversation::{Check, Limits, Permissions, Sampling, Thinking};
 
+use crate::AnswerForm;
 use crate::prompt::PromptSource;
-use crate::{AnswerForm, Check};
 
 /// Settings of a session.
 #[derive(Debug, Clone)]

@@ -7,6 +7,7 @@
 //! crates around it and never meet each other.
 
 mod caller;
+mod check;
 mod checkpoint;
 mod clock;
 mod command_line;
@@ -62,6 +63,7 @@ mod verification;
 mod words;
 
 pub use caller::Caller;
+pub use check::{Check, CheckRun};
 pub use checkpoint::{
     FileCause, FileChange, FileState, FileStep, FilesLeft, cut_off, left_at, place_of, redo,
     states_at, undo,

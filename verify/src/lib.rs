@@ -20,8 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use std::{fmt, io};
 
-use ah_agent::{Check, CheckRun};
-use ah_conversation::{ChangedSeal, Content};
+use ah_conversation::{ChangedSeal, Check, CheckRun, Content};
 use ah_process::{Behind, Command, Ending, Keep, ShellLine};
 use ah_sandbox::Sandbox;
 use async_trait::async_trait;

@@ -73,7 +73,6 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "ah-verify",
         &[
-            "ah-agent",
             "ah-beneath",
             "ah-conversation",
             "ah-diff",

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use ah_agent::Check;
 use ah_config::own_folder::OwnFolder;
 use ah_config::{Config, Error};
+use ah_conversation::Check;
 use ah_store::SessionStore;
 use ah_tools::Shell;
 use ah_verify::{CheckPlan, Verifier, dependency_folders};

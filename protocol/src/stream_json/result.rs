@@ -298,11 +298,8 @@ impl Ending {
             ExitReason::MaxStructuredOutputRetries => Self::without_structure(circumstances),
             ExitReason::CheckFailed => {
                 let known = outcome.verification.as_ref().map(Verification::line);
-                error(
-                    "error_during_execution",
-                    "check_failed",
-                    known.unwrap_or_default(),
-                )
+                let text = known.unwrap_or_default();
+                error("error_during_execution", "check_failed", text)
             }
             ExitReason::BudgetExceeded
             | ExitReason::MaxTokens

@@ -1,0 +1,46 @@
+//! Port: the check of a run.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use async_trait::async_trait;
+
+use crate::ChangedSeal;
+
+/// Port: what must pass before a run ends.
+#[async_trait]
+pub trait Check: fmt::Debug + Send + Sync {
+    /// Returns its command line, for people and for the model.
+    fn command(&self) -> &str;
+
+    /// Returns how often it may run in one run.
+    fn most(&self) -> usize;
+
+    /// Runs it on the files as they are now. Dropping the future stops it.
+    async fn run(&self) -> CheckRun;
+}
+
+/// What came of one run of the check.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CheckRun {
+    /// Whether it passed, with the sealed files as they are and as they were.
+    pub is_passed: bool,
+    /// How it ended, in a few words: `exit 1`.
+    pub ending: String,
+    /// Exit code, if it exited.
+    pub exit_code: Option<i32>,
+    /// How long it ran, in milliseconds.
+    pub duration_ms: u64,
+    /// The lines of its output that say why it failed.
+    pub why: String,
+    /// What the model can do about it besides, if that is known.
+    pub hint: Option<String>,
+    /// File with the whole output.
+    pub output: Option<PathBuf>,
+    /// Stands for the content of all files that were checked.
+    pub tree: String,
+    /// Files that have changed since it ran last, or since the beginning.
+    pub edited: Vec<PathBuf>,
+    /// Sealed files that differ from what they were at the beginning.
+    pub changed: Vec<ChangedSeal>,
+}
