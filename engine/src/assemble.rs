@@ -160,12 +160,12 @@ pub async fn session(
     }
     let mut settings = SessionSettings {
         answer_form: form,
-        check: check::of(config, inputs.sandbox, store)?,
         ..settings(&*provider, &tools, &inputs, config, warnings)?
     };
     settings.permissions.readable = safety::readable(store, inputs.skills, config);
     let view = view(&*provider, &tools, store, config);
     let audience = seen_by(view, &inputs, config, make_audience);
+    settings.check = check::of(config, inputs.sandbox, store, |text| audience.notice(text))?;
     let summarizer = summarizer(&provider, config, warnings)?;
     let is_hosted = inputs.host.is_some();
     let (transcript, audience) =

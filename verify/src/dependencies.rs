@@ -1,6 +1,8 @@
-//! Folders of dependencies, whose programs the check may use: they are not copied, and must be as they were when the
-//! session began.
+//! Folders of dependencies, whose programs the check may use: they are not copied, and must be as they were when the check
+//! was sealed.
 
+use std::ffi::OsStr;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use ah_beneath::{Folder, Status};
@@ -8,40 +10,81 @@ use ignore::WalkBuilder;
 use rustix::fs::FileType;
 use sha2::{Digest as _, Sha256};
 
+/// The name of such folders anywhere in a project.
+const ANYWHERE: &str = "node_modules";
 /// Names of such folders at the top of a project.
-pub(crate) const NAMES: [&str; 4] = ["node_modules", ".venv", "venv", "vendor"];
+const AT_THE_TOP: [&str; 3] = [".venv", "venv", "vendor"];
 /// Folders in them that are written by each use. The check does not read them (`VARIABLES`).
 const CACHES: [&str; 4] = ["__pycache__", ".cache", ".vite", ".vitest"];
 
-/// The folders of a project, each with what stands for its content.
+/// The folders of a project.
 #[derive(Debug)]
-pub(crate) struct Dependencies(Vec<(PathBuf, [u8; 32])>);
+pub(crate) struct Dependencies(Vec<Dependency>);
 
-/// Returns the folders of dependencies of a project.
+#[derive(Debug)]
+struct Dependency {
+    /// Path in the project: the folder, or a link to it.
+    path: PathBuf,
+    /// The folder itself.
+    folder: PathBuf,
+    /// Stands for its content when the check was sealed.
+    content: [u8; 32],
+}
+
+/// Whether something with this name, so deep in a project, is of dependencies.
+pub(crate) fn is_dependency(name: &OsStr, depth: usize) -> bool {
+    name == ANYWHERE || depth == 1 && AT_THE_TOP.iter().any(|known| name == *known)
+}
+
+/// Returns the folders of dependencies of a project: each as it is called there, and where it is.
+fn found(project: &Path) -> Vec<(PathBuf, PathBuf)> {
+    let walk = WalkBuilder::new(project)
+        .standard_filters(false)
+        .filter_entry(|entry| {
+            let parent = entry.path().parent().and_then(Path::file_name);
+            let is_inside = parent.is_some_and(|name| is_dependency(name, entry.depth() - 1));
+            entry.file_name() != ".git" && !(entry.depth() > 1 && is_inside)
+        })
+        .build();
+    let entries = walk.flatten();
+    let named = entries.filter(|entry| is_dependency(entry.file_name(), entry.depth()));
+    named
+        .filter_map(|entry| {
+            let folder = fs::canonicalize(entry.path()).ok()?;
+            folder.is_dir().then(|| (entry.into_path(), folder))
+        })
+        .collect()
+}
+
+/// Returns where the dependencies of a project are.
 pub fn dependency_folders(project: &Path) -> Vec<PathBuf> {
-    let folders = NAMES.iter().map(|name| project.join(name));
-    let is_folder = |path: &PathBuf| path.symlink_metadata().is_ok_and(|it| it.is_dir());
-    folders.filter(is_folder).collect()
+    found(project)
+        .into_iter()
+        .map(|(_, folder)| folder)
+        .collect()
 }
 
 impl Dependencies {
     pub(crate) fn of(project: &Path) -> Self {
-        let folders = dependency_folders(project).into_iter();
-        Self(folders.map(|path| (path.clone(), content(&path))).collect())
+        let found = found(project).into_iter();
+        let dependencies = found.map(|(path, folder)| Dependency {
+            content: content(&folder),
+            path,
+            folder,
+        });
+        Self(dependencies.collect())
     }
 
-    /// Returns the folders.
-    pub(crate) fn folders(&self) -> Vec<PathBuf> {
-        self.0.iter().map(|(path, _)| path.clone()).collect()
+    /// Returns each path in the project, and the folder that it stands for.
+    pub(crate) fn links(&self) -> Vec<(PathBuf, PathBuf)> {
+        let links = self.0.iter().map(|it| (it.path.clone(), it.folder.clone()));
+        links.collect()
     }
 
     /// Returns the first folder that has changed.
     pub(crate) fn changed(&self) -> Option<PathBuf> {
-        let changed = self
-            .0
-            .iter()
-            .find(|(path, before)| content(path) != *before);
-        changed.map(|(path, _)| path.clone())
+        let changed = self.0.iter().find(|it| content(&it.folder) != it.content);
+        changed.map(|it| it.path.clone())
     }
 }
 
@@ -54,7 +97,7 @@ fn content(folder: &Path) -> [u8; 32] {
     };
     let mut walk = WalkBuilder::new(folder);
     walk.standard_filters(false)
-        .sort_by_file_name(std::ffi::OsStr::cmp)
+        .sort_by_file_name(OsStr::cmp)
         .filter_entry(|entry| !CACHES.iter().any(|name| entry.file_name() == *name));
     for entry in walk.build().flatten() {
         let Ok(below) = entry.path().strip_prefix(folder) else {

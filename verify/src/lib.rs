@@ -3,7 +3,8 @@
 //!
 //! What the check is made of is taken when the session begins ([`sealed`]): tests, the configuration of what runs them, the
 //! files that the command names. The check runs in a copy of the project ([`place`]), first as the project is, and, if
-//! something sealed has changed, once more with that as it was. Programs of dependencies (`node_modules`) are used where they
+//! something sealed has changed, once more with that as it was. What passes in a copy that earlier checks have used is repeated
+//! in a new one. Programs of dependencies (`node_modules`) are used where they
 //! are, and must not change ([`dependencies`]). What the command itself believes of the product's code is beyond this: a
 //! product that ends the process of its tests with success passes them.
 
@@ -29,7 +30,7 @@ use dependencies::Dependencies;
 pub use dependencies::dependency_folders;
 use place::Place;
 use sealed::Sealed;
-use tree::Tree;
+use tree::{Extent, Tree};
 
 /// Most bytes of an output that are kept.
 const OUTPUT: u64 = 64 * 1024 * 1024;
@@ -64,22 +65,25 @@ pub struct CheckPlan {
     pub outputs: PathBuf,
     /// The shell.
     pub shell: PathBuf,
-    /// The environment.
-    pub environment: Vec<(String, String)>,
-    /// The sandbox, whose workspace is the place. `None`: it runs with the user's permissions, and the model's commands can
-    /// reach the place.
-    pub sandbox: Option<Arc<Sandbox>>,
+    /// Builds the sandbox of one run, whose workspace is the place.
+    pub confine: Confine,
     /// Whether the place is made anew for each run, because commands of the model have the user's permissions.
     pub is_anew: bool,
 }
 
+/// Returns a new sandbox, with temporary folders that nobody has used, and the variables of its commands. Without one the check
+/// runs with the user's permissions, and the model's commands can reach it.
+pub type Confine =
+    Arc<dyn Fn() -> Result<(Option<Arc<Sandbox>>, Vec<(String, String)>), String> + Send + Sync>;
+
 /// The check of a session.
 pub struct Verifier {
     plan: CheckPlan,
+    extent: Extent,
     sealed: Sealed,
     dependencies: Dependencies,
     place: Arc<Mutex<Place>>,
-    /// Number of runs so far, for the names of outputs.
+    /// Number of runs so far.
     runs: AtomicUsize,
 }
 
@@ -96,11 +100,12 @@ impl Verifier {
     ///
     /// If the project cannot be read, has too many files, or a pattern is none; the text says which.
     pub fn seal(plan: CheckPlan) -> Result<Self, String> {
-        let tree = Tree::of(&plan.project, &plan.hidden)?;
+        let (extent, tree) = Extent::first(&plan.project, plan.hidden.clone())?;
         let sealed = Sealed::take(&plan.project, &tree, &plan.command, &plan.seals)?;
         let dependencies = Dependencies::of(&plan.project);
         let place = Place::open(&plan.place.0).map_err(|error| unusable(&plan.place.0, &error))?;
         Ok(Self {
+            extent,
             sealed,
             dependencies,
             place: Arc::new(Mutex::new(place)),
@@ -115,69 +120,80 @@ impl Verifier {
     }
 
     async fn checked(&self) -> Result<CheckRun, String> {
-        let number = self.runs.fetch_add(1, Ordering::Relaxed) + 1;
-        let update = self.brought_up_to_date().await?;
-        let replaced = self.dependencies.changed();
-        let mut run = self.run_as(&format!("check-{number}")).await?;
+        let is_first = self.runs.fetch_add(1, Ordering::Relaxed) == 0;
+        let name = self.free_name();
+        let update = self.copied(self.plan.is_anew).await?;
+        let before = self.dependencies.changed();
+        let mut run = self.run_as(&name).await?;
+        if run.is_passed && !update.changed.is_empty() {
+            let as_they_are = run.ending.clone();
+            self.copied(true).await?;
+            self.put_seals().await?;
+            let sealed = self.run_as(&format!("{name}-sealed")).await?;
+            if !sealed.is_passed {
+                run = sealed;
+                run.ending += " with the sealed files as they were, ";
+                run.ending += &format!("{as_they_are} as they are");
+            }
+        }
+        // Commands of earlier checks have written into the copy.
+        if run.is_passed && !is_first && !self.plan.is_anew {
+            self.copied(true).await?;
+            run = self.run_as(&format!("{name}-anew")).await?;
+        }
+        if run.is_passed
+            && let Some((why, hint)) = self.objection(before).await?
+        {
+            run.is_passed = false;
+            run.ending += &format!(", but {why}");
+            run.hint = Some(hint.to_owned());
+        }
         run.tree = update.tree;
         run.edited = update.edited;
         run.changed = update.changed;
-        if run.is_passed && !run.changed.is_empty() {
-            self.put_seals().await?;
-            let sealed = self.run_as(&format!("check-{number}-sealed")).await?;
-            if !sealed.is_passed {
-                run = CheckRun {
-                    ending: format!(
-                        "{} with the sealed files as they were, {} as they are",
-                        sealed.ending, run.ending
-                    ),
-                    tree: run.tree,
-                    edited: run.edited,
-                    changed: run.changed,
-                    ..sealed
-                };
-            }
-        }
-        if run.is_passed && !self.is_current().await? {
-            run.is_passed = false;
-            run.ending = format!("{}, but files changed while it ran", run.ending);
-        }
-        let replaced = replaced.or_else(|| self.dependencies.changed());
-        if let Some(path) = replaced.filter(|_| run.is_passed) {
-            run.is_passed = false;
-            run.ending = format!(
-                "{}, but `{}` has changed since the session began",
-                run.ending,
-                path.display()
-            );
-            run.hint = Some(
-                "Programs that the check uses must stay as they were. The user can begin a new session with these."
-                    .to_owned(),
-            );
-        }
         Ok(run)
     }
 
-    /// Copies what has changed into the place.
-    async fn brought_up_to_date(&self) -> Result<Update, String> {
+    /// Returns why a check that passed says nothing, if so. `before` are dependencies that had changed when it began.
+    async fn objection(
+        &self,
+        before: Option<PathBuf>,
+    ) -> Result<Option<(String, &'static str)>, String> {
+        if !self.is_current().await? {
+            let why = "files changed while it ran".to_owned();
+            return Ok(Some((why, "Stop what you have left running.")));
+        }
+        let changed = before.or_else(|| self.dependencies.changed());
+        Ok(changed.map(|path| {
+            let why = format!("`{}` has changed since the check was sealed", path.display());
+            (why, "Programs that the check uses must stay as they were. The user can start `ah` anew with these.")
+        }))
+    }
+
+    /// Returns the first name that no output has.
+    fn free_name(&self) -> String {
+        let names = (1..).map(|number| format!("check-{number}"));
+        let is_free = |name: &String| !self.plan.outputs.join(name).exists();
+        names.into_iter().find(is_free).unwrap_or_default()
+    }
+
+    /// Copies what has changed into the place; all of it if that is to be cleared.
+    async fn copied(&self, clears: bool) -> Result<Update, String> {
         let (place, project) = (self.place.clone(), self.plan.project.clone());
-        let (hidden, sealed) = (self.plan.hidden.clone(), self.sealed.clone());
-        let (links, path) = (self.dependencies.folders(), self.plan.place.0.clone());
-        let is_anew = self.plan.is_anew;
+        let (extent, sealed) = (self.extent.clone(), self.sealed.clone());
+        let (links, path) = (self.dependencies.links(), self.plan.place.0.clone());
         blocking(move || {
-            let tree = Tree::of(&project, &hidden)?;
+            let tree = Tree::of(&project, &extent)?;
             let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
-            let there = Tree::of(&path, &[])?;
-            let mut bring = || {
-                if is_anew {
+            let mut copy = || {
+                if clears {
                     place.clear()?;
                 }
                 let edited = place.update(&project, &tree)?;
-                place.tidy(&there, |path| sealed.has(path))?;
                 place.link(&project, &links)?;
                 Ok(edited)
             };
-            let edited = bring().map_err(|error: io::Error| unusable(&path, &error))?;
+            let edited = copy().map_err(|error: io::Error| unusable(&path, &error))?;
             Ok(Update {
                 tree: place.digest(),
                 edited,
@@ -190,9 +206,9 @@ impl Verifier {
     /// Whether the project is still what was checked.
     async fn is_current(&self) -> Result<bool, String> {
         let (place, project) = (self.place.clone(), self.plan.project.clone());
-        let hidden = self.plan.hidden.clone();
+        let extent = self.extent.clone();
         blocking(move || {
-            let tree = Tree::of(&project, &hidden)?;
+            let tree = Tree::of(&project, &extent)?;
             let place = place.lock().unwrap_or_else(PoisonError::into_inner);
             Ok(place.is_current(&tree))
         })
@@ -213,20 +229,24 @@ impl Verifier {
     /// Runs the command in the place; `name` is the file for its output.
     async fn run_as(&self, name: &str) -> Result<CheckRun, String> {
         let plan = &self.plan;
+        let confine = plan.confine.clone();
+        let (sandbox, environment) = blocking(move || confine()).await?;
+        // Its processes end with it.
+        let held = sandbox.clone();
         let line = ShellLine::new(&plan.shell, &plan.command, Behind::Nothing);
         let set = VARIABLES.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let is_set = |name: &String| VARIABLES.iter().any(|(set, _)| set == name);
-        let kept = plan.environment.iter().filter(|(name, _)| !is_set(name));
+        let kept = environment.into_iter().filter(|(name, _)| !is_set(name));
         let output = plan.outputs.join(name);
         let command = Command {
             program: plan.shell.clone(),
             arguments: line.arguments,
             cwd: plan.place.0.join(&plan.cwd),
-            environment: kept.cloned().chain(set).collect(),
+            environment: kept.chain(set).collect(),
             stdin: line.stdin,
             deadline: Some(plan.timeout),
             keep: Keep::new(output.clone(), OUTPUT).at_once(),
-            sandbox: plan.sandbox.clone(),
+            sandbox,
             bounds: None,
             note: |_| None,
         };
@@ -242,11 +262,7 @@ impl Verifier {
             },
             duration_ms: took,
             why: why::of(&outcome.output),
-            hint: plan
-                .sandbox
-                .is_some()
-                .then(|| why::hint(&outcome.output))
-                .flatten(),
+            hint: why::hint(&outcome.output).filter(|_| held.is_some()),
             output: matches!(outcome.output, Content::Spool(_)).then_some(output),
             ..CheckRun::default()
         })

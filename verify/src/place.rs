@@ -143,17 +143,6 @@ impl Place {
                 .all(|(path, status)| is_as_copied(path, status))
     }
 
-    /// Removes what somebody has put beside the copies and `is_meant` names: a command of the check can write there, too.
-    pub(crate) fn tidy(&self, there: &Tree, is_meant: impl Fn(&Path) -> bool) -> io::Result<()> {
-        let strays = there
-            .0
-            .keys()
-            .filter(|path| !self.copied.contains_key(*path));
-        strays
-            .filter(|path| is_meant(path))
-            .try_for_each(|path| self.remove(path))
-    }
-
     /// Removes everything, so that the next update copies all of it again.
     pub(crate) fn clear(&mut self) -> io::Result<()> {
         for name in self.top.list()? {
@@ -166,9 +155,9 @@ impl Place {
     }
 
     /// Makes links to the folders of dependencies.
-    pub(crate) fn link(&self, project: &Path, folders: &[PathBuf]) -> io::Result<()> {
-        for folder in folders {
-            if let Ok(name) = folder.strip_prefix(project) {
+    pub(crate) fn link(&self, project: &Path, links: &[(PathBuf, PathBuf)]) -> io::Result<()> {
+        for (path, folder) in links {
+            if let Ok(name) = path.strip_prefix(project) {
                 self.put(name, &Thing::Link(folder.clone()))?;
             }
         }
@@ -260,6 +249,7 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::tree::Extent;
 
     /// A project and its place, brought up to date.
     fn copied() -> (tempfile::TempDir, PathBuf, PathBuf, Place) {
@@ -277,9 +267,9 @@ mod tests {
     }
 
     fn updated(place: &mut Place, project: &Path) -> Vec<String> {
-        let tree = Tree::of(project, &[]).unwrap();
+        let tree = Tree::of(project, &Extent::default()).unwrap();
         let edited = place.update(project, &tree).unwrap();
-        assert!(place.is_current(&Tree::of(project, &[]).unwrap()));
+        assert!(place.is_current(&Tree::of(project, &Extent::default()).unwrap()));
         { edited.iter() }
             .map(|path| path.display().to_string())
             .collect()
@@ -305,7 +295,7 @@ mod tests {
         fs::write(project.join("two"), "4").unwrap();
         let file = fs::File::options().write(true).open(project.join("two"));
         file.unwrap().set_modified(time).unwrap();
-        assert!(!place.is_current(&Tree::of(&project, &[]).unwrap()));
+        assert!(!place.is_current(&Tree::of(&project, &Extent::default()).unwrap()));
         assert_eq!(updated(&mut place, &project), ["two"]);
         assert_eq!(fs::read_to_string(copy.join("two")).unwrap(), "4");
         fs::remove_dir_all(project.join("a")).unwrap();
@@ -315,18 +305,13 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_beside_the_copies_goes_if_it_is_meant() {
+    fn a_cleared_place_has_nothing_of_before() {
         let (_kept, project, copy, mut place) = copied();
         fs::write(copy.join("built"), "").unwrap();
-        fs::write(copy.join("a/conftest.py"), "").unwrap();
-        let there = Tree::of(&copy, &[]).unwrap();
-        place
-            .tidy(&there, |path| path.ends_with("conftest.py"))
-            .unwrap();
-        assert!(copy.join("built").exists() && !copy.join("a/conftest.py").exists());
         place.clear().unwrap();
         assert_eq!(fs::read_dir(&copy).unwrap().count(), 0);
         assert_eq!(updated(&mut place, &project), [""; 0]);
         assert_eq!(fs::read_to_string(copy.join("a/one")).unwrap(), "1");
+        assert!(!copy.join("built").exists());
     }
 }

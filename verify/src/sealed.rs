@@ -21,7 +21,7 @@ const MAX_BYTES: u64 = 256 * 1024 * 1024;
 const MAX_TEXT: usize = 256 * 1024;
 
 /// Tests, in the places and by the names that the runners of common languages look for.
-const TESTS: [&str; 22] = [
+const TESTS: [&str; 23] = [
     "**/{test,tests,spec,specs,__tests__,__mocks__,__snapshots__,testdata,fixtures,e2e}/**",
     "**/test_*",
     "**/*_test.*",
@@ -46,6 +46,8 @@ const TESTS: [&str; 22] = [
     "**/{setupTests,setup-tests,test-setup,testSetup}*",
     "**/{phpunit,testng,nunit,xunit}*.{xml,dist,json,config,runsettings}",
     "**/rust-toolchain*",
+    // What the copy is made of.
+    "**/.{gitignore,ignore,dockerignore}",
 ];
 /// What the runners of tests read.
 const RUNNERS: [&str; 6] = [
@@ -209,8 +211,9 @@ fn named(top: &Folder, tree: &Tree, command: &str, sealed: &Sealed) -> BTreeSet<
         };
         if tree.0.contains_key(&path) {
             named.insert(path.clone());
-            let is_test = sealed.patterns.is_match(&path);
-            waiting.push((path, !is_test));
+            if !sealed.patterns.is_match(&path) {
+                waiting.push(path);
+            }
         } else if word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
             named.insert(Path::new(word).with_extension("py"));
             named.insert(Path::new(word).join("__init__.py"));
@@ -218,8 +221,8 @@ fn named(top: &Folder, tree: &Tree, command: &str, sealed: &Sealed) -> BTreeSet<
         }
     }
     let configured = tree.0.keys().filter(|path| sealed.runners.is_match(path));
-    waiting.extend(configured.map(|path| (path.clone(), false)));
-    while let Some((path, is_typed)) = waiting.pop() {
+    waiting.extend(configured.cloned());
+    while let Some(path) = waiting.pop() {
         let Some(text) = read(top, tree, &path) else {
             continue;
         };
@@ -227,9 +230,9 @@ fn named(top: &Folder, tree: &Tree, command: &str, sealed: &Sealed) -> BTreeSet<
         for word in words(&text) {
             let found = [Path::new(word).to_owned(), beside.join(word)].into_iter();
             for found in found.filter_map(|path| plain(&path)) {
-                let is_program = is_tool(&found) || is_typed && is_script(&found);
+                let is_program = is_tool(&found) || is_script(&found);
                 if is_program && tree.0.contains_key(&found) && named.insert(found.clone()) {
-                    waiting.push((found, is_typed));
+                    waiting.push(found);
                 }
             }
         }
@@ -287,6 +290,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
+    use crate::tree::Extent;
 
     /// Returns which of these files are sealed for a command.
     fn sealed(command: &str, files: &[(&str, &str)], further: &[&str]) -> Vec<String> {
@@ -302,7 +306,7 @@ mod tests {
             let mode = if is_program { 0o755 } else { 0o644 };
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
         }
-        let tree = Tree::of(project.path(), &[]).unwrap();
+        let (_, tree) = Extent::first(project.path(), Vec::new()).unwrap();
         let further: Vec<_> = further.iter().map(|it| (*it).to_owned()).collect();
         let sealed = Sealed::take(project.path(), &tree, command, &further).unwrap();
         { sealed.paths() }
@@ -329,23 +333,25 @@ mod tests {
             ("product.sh", ""),
             ("helper.sh", ""),
             ("unrelated.sh", ""),
+            ("Makefile", "test:\n\tsh run-tests.sh\n"),
+            ("run-tests.sh", ""),
             ("probe*", ""),
         ];
         for (command, further, expected) in [
             (
                 "pytest -q",
                 &[][..],
-                "conftest.py package.json src/a.test.ts tests/run.sh tests/unit/test_a.py tools/run.js",
+                "Makefile conftest.py package.json run-tests.sh src/a.test.ts tests/run.sh tests/unit/test_a.py tools/run.js",
             ),
             (
                 "./check.sh && ./probe",
                 &[],
-                "check.sh conftest.py helper.sh package.json probe src/a.test.ts tests/run.sh tests/unit/test_a.py tools/run.js",
+                "Makefile check.sh conftest.py helper.sh package.json probe run-tests.sh src/a.test.ts tests/run.sh tests/unit/test_a.py tools/run.js",
             ),
             (
                 "make",
                 &["src/**", "!tests/**", "!**/*.test.ts"],
-                "conftest.py package.json src/app.py tools/run.js",
+                "Makefile conftest.py package.json run-tests.sh src/app.py tools/run.js",
             ),
         ] {
             assert_eq!(

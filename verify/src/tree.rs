@@ -1,15 +1,16 @@
 //! The files of a project as they are at one moment.
 //!
 //! In a repository these are all that git does not ignore. What nobody could tell from a result is left out everywhere:
-//! compiled files beside their sources, and folders that say of themselves that they are a cache.
+//! compiled files beside their sources. So are folders that said of themselves, when the check was sealed, that they are a
+//! cache. What was there then stays part of the tree for as long as it exists, whatever is ignored by now.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use ah_beneath::{Folder, Status};
 use ignore::WalkBuilder;
 
-use crate::dependencies::NAMES;
+use crate::dependencies::is_dependency;
 
 /// Most files of a project, and most of their bytes together.
 const MAX_FILES: usize = 200_000;
@@ -19,51 +20,87 @@ const LEFT_OUT: [&str; 5] = [".git", ".hg", ".jj", ".ah", "__pycache__"];
 /// Marks a folder as a cache (<https://bford.info/cachedir/>).
 const CACHE: &str = "CACHEDIR.TAG";
 
+/// What is left out of a project, and what is not, as of the time of sealing.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Extent {
+    /// Absolute paths of files that nobody may read.
+    pub(crate) hidden: Vec<PathBuf>,
+    /// Absolute paths of caches.
+    caches: BTreeSet<PathBuf>,
+    /// Files that were there, relative to the project.
+    known: BTreeSet<PathBuf>,
+}
+
+impl Extent {
+    /// Looks at a project for the first time.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Tree::of`].
+    pub(crate) fn first(project: &Path, hidden: Vec<PathBuf>) -> Result<(Self, Tree), String> {
+        let walk = WalkBuilder::new(project).hidden(false).build();
+        let tags = walk.flatten().filter(|entry| entry.file_name() == CACHE);
+        let caches = tags.filter_map(|tag| tag.path().parent().map(Path::to_owned));
+        let mut extent = Self {
+            hidden,
+            caches: caches.filter(|path| path != project).collect(),
+            known: BTreeSet::new(),
+        };
+        let tree = Tree::of(project, &extent)?;
+        extent.known = tree.0.keys().cloned().collect();
+        Ok((extent, tree))
+    }
+}
+
 /// Files and symbolic links by their paths relative to the project.
 #[derive(Debug, Default)]
 pub(crate) struct Tree(pub(crate) BTreeMap<PathBuf, Status>);
 
 impl Tree {
-    /// Looks at all files of `project` but those in `hidden`.
+    /// Looks at all files of `project` within this extent.
     ///
     /// # Errors
     ///
     /// If a folder cannot be read, or there are too many files; the text says which.
-    pub(crate) fn of(project: &Path, hidden: &[PathBuf]) -> Result<Self, String> {
+    pub(crate) fn of(project: &Path, extent: &Extent) -> Result<Self, String> {
         let failed = |error: &dyn std::fmt::Display| format!("cannot read the project: {error}");
         let top = Folder::follow(project).map_err(|error| failed(&error))?;
         let mut walk = WalkBuilder::new(project);
         walk.hidden(false)
             .ignore(false)
             .git_global(false)
-            .filter_entry(|entry| {
-                let name = entry.file_name();
-                let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
-                let is_dependency = entry.depth() == 1 && NAMES.iter().any(|known| name == *known);
-                let is_cache = || entry.depth() > 0 && entry.path().join(CACHE).is_file();
-                let is_left_out = LEFT_OUT.iter().any(|known| name == *known);
-                !(is_left_out || is_dependency || is_folder && is_cache())
+            .filter_entry({
+                let caches = extent.caches.clone();
+                move |entry| {
+                    let name = entry.file_name();
+                    let is_left_out = LEFT_OUT.iter().any(|known| name == *known);
+                    let is_cache = caches.contains(entry.path());
+                    !(is_left_out || is_cache || is_dependency(name, entry.depth()))
+                }
             });
         let (mut files, mut bytes) = (BTreeMap::new(), 0_u64);
+        let mut paths = extent.known.clone();
         for entry in walk.build() {
             let entry = entry.map_err(|error| failed(&error))?;
-            let path = entry.path();
-            let Ok(below) = path.strip_prefix(project) else {
-                continue;
-            };
             let is_file = entry.file_type().is_some_and(|kind| !kind.is_dir());
-            if !is_file || hidden.iter().any(|hidden| path.starts_with(hidden)) {
-                continue;
+            if let (true, Ok(below)) = (is_file, entry.path().strip_prefix(project)) {
+                paths.insert(below.to_owned());
             }
-            // It may be gone by now.
-            let Ok(Some(status)) = top.look(below) else {
+        }
+        let is_hidden = |path: &PathBuf| {
+            let path = project.join(path);
+            extent.hidden.iter().any(|hidden| path.starts_with(hidden))
+        };
+        for path in paths.into_iter().filter(|path| !is_hidden(path)) {
+            // It may be gone by now, or lead elsewhere.
+            let Ok(Some(status)) = top.look(&path) else {
                 continue;
             };
             if !status.is_file() && !status.is_link() {
                 continue;
             }
             bytes = bytes.saturating_add(status.length);
-            files.insert(below.to_owned(), status);
+            files.insert(path, status);
             if files.len() > MAX_FILES || bytes > MAX_BYTES {
                 return Err(format!(
                     "the project has more than {MAX_FILES} files or {} GiB, which is too much to check in a copy",

@@ -40,6 +40,9 @@ pub(crate) fn of(output: &Content) -> String {
 /// Returns what to do about a check that the sandbox may have kept from something.
 pub(crate) fn hint(output: &Content) -> Option<String> {
     let text = of(output);
+    if text.contains("not a git repository") {
+        return Some("The check runs in a copy of the project without `.git`.".to_owned());
+    }
     REFUSED.iter().any(|words| text.contains(words)).then(|| {
         "The check runs in the sandbox: its copy of the project and temporary folders are writable, and there is no network. \
          What it needs besides, the user can allow: `--allow-host HOST:PORT`, `--unveil PATH`, `--env NAME`; `--no-sandbox` runs \

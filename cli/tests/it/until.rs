@@ -69,6 +69,7 @@ stdout:
 It is done.
 Now it is.
 stderr:
+sealed for the check: tests/add.sh
 >>> mend add
 `sh tests/add.sh` did not pass (exit 1); 9 checks left
 
@@ -91,6 +92,7 @@ It is done.
 Still.
 Still.
 stderr:
+sealed for the check: tests/add.sh
 >>> mend add
 `sh tests/add.sh` did not pass (exit 1); 9 checks left
 `sh tests/add.sh` did not pass (exit 1); 8 checks left
@@ -101,6 +103,7 @@ exit code 3
     let ended = run(&world, turns, &["-n", "--max-turns", "1"]);
     insta::assert_snapshot!(told(&world, &ended), @"
 stderr:
+sealed for the check: tests/add.sh
 >>> mend add
 bash (<n>s)
   $ true
@@ -115,6 +118,7 @@ exit code 3
 stdout:
 It is done.
 stderr:
+sealed for the check: tests/add.sh
 >>> mend add
 claimed, but `sh tests/add.sh` did not pass: exit 1, in <n> s, output in <project>/.ah/<id>.out/check-1
 exit code 3

@@ -1,5 +1,6 @@
 //! The check of a session (`--until`): where it runs, and what it may reach.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use ah_config::own_folder::OwnFolder;
@@ -7,15 +8,26 @@ use ah_config::{Config, Error};
 use ah_conversation::Check;
 use ah_store::SessionStore;
 use ah_tools::Shell;
-use ah_verify::{CheckPlan, Verifier, dependency_folders};
+use ah_verify::{CheckPlan, Confine, Verifier, dependency_folders};
 
-use crate::confinement::{Confined, SandboxStatus, for_check};
+use crate::confinement::{SandboxStatus, for_check};
 
-/// Prefix of the temporary folders with copies of projects. Confined commands have temporary folders of their own, so none
-/// reaches these.
+/// Prefix of the temporary folders with copies of projects. Confined commands have temporary folders of their own.
 const PLACE: &str = "ah-check-";
 
-/// Returns the check that the options ask for, with its files sealed.
+/// Says which files are sealed, for people.
+fn seals<'a>(paths: impl Iterator<Item = &'a Path>) -> String {
+    const SHOWN: usize = 6;
+    let paths: Vec<_> = paths.map(|path| path.display().to_string()).collect();
+    let shown = paths[..paths.len().min(SHOWN)].join(", ");
+    match paths.len().saturating_sub(SHOWN) {
+        _ if paths.is_empty() => "no file is sealed for the check (`--seal PATTERN`)".to_owned(),
+        0 => format!("sealed for the check: {shown}"),
+        more => format!("sealed for the check: {shown} and {more} more"),
+    }
+}
+
+/// Returns the check that the options ask for, with its files sealed; `tell` is told which.
 ///
 /// # Errors
 ///
@@ -24,6 +36,7 @@ pub(crate) fn of(
     config: &Config,
     status: &SandboxStatus,
     store: &SessionStore,
+    tell: impl FnOnce(&str),
 ) -> Result<Option<Arc<dyn Check>>, Error> {
     let Some(options) = &config.run.check else {
         return Ok(None);
@@ -37,14 +50,28 @@ pub(crate) fn of(
     let (place, kept) = made.map_err(|error| failed(error.to_string()))?;
     let project =
         { config.project_root.canonicalize() }.map_err(|error| failed(error.to_string()))?;
-    let confined = for_check(config, &place, &dependency_folders(&project))?;
-    let shell = Shell::new(&config.environment);
-    let (sandbox, environment) = match confined {
-        Some(Confined {
-            sandbox, variables, ..
-        }) => (Some(sandbox), variables),
-        None => (None, shell.environment),
-    };
+    let writable = { config.directories.iter() }
+        .map(|folder| config.environment.cwd().join(&folder.value))
+        .chain([project.clone()])
+        .find(|folder| place.starts_with(folder.canonicalize().unwrap_or_default()));
+    if let Some(folder) = writable {
+        let text = format!(
+            "its copy would lie in `{}`, which the model can write",
+            folder.display()
+        );
+        return Err(failed(text).hint("TMPDIR says where temporary folders are"));
+    }
+    let confine: Confine = Arc::new({
+        let (config, place, folders) =
+            (config.clone(), place.clone(), dependency_folders(&project));
+        move || match for_check(&config, &place, &folders) {
+            Ok(Some(confined)) => Ok((Some(confined.sandbox), confined.variables)),
+            Ok(None) => Ok((None, Shell::new(&config.environment).environment)),
+            Err(error) => Err(error.message),
+        }
+    });
+    // What cannot be confined is said before anything was asked.
+    for_check(config, &place, &[])?;
     let cwd = { config.environment.cwd().canonicalize() }.ok();
     let below = cwd.and_then(|cwd| cwd.strip_prefix(&project).ok().map(ToOwned::to_owned));
     let hidden = ah_tools::denied_files(&config.permissions().hidden());
@@ -58,10 +85,11 @@ pub(crate) fn of(
         most: options.most,
         timeout: options.timeout,
         outputs: store.outputs().to_owned(),
-        shell: shell.program,
-        environment,
-        sandbox,
+        shell: Shell::new(&config.environment).program,
+        confine,
         is_anew: status.confined().is_none(),
     });
-    Ok(Some(Arc::new(verifier.map_err(failed)?)))
+    let verifier = verifier.map_err(failed)?;
+    tell(&seals(verifier.sealed()));
+    Ok(Some(Arc::new(verifier)))
 }
