@@ -2,6 +2,10 @@
 //!
 //! Programs for development and tests bear the version alone. A commit would only make cargo link them once more, and
 //! their tests would see another version after each.
+//!
+//! On Linux the program is linked for a fixed address, as those of Go and the Python of Debian are: else each start writes
+//! the addresses of all constants, a megabyte of pages that are never used and never shared. What the stack, the heap and
+//! the libraries get is random as ever.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -24,6 +28,10 @@ fn main() -> io::Result<()> {
             writeln!(out, "cargo::rerun-if-changed={}", log.display())?;
         }
         None => writeln!(out, "cargo::rerun-if-changed=build.rs")?,
+    }
+    let is = |variable: &str, value: &str| env::var(variable).is_ok_and(|is| is == value);
+    if is("CARGO_CFG_TARGET_OS", "linux") && is("CARGO_CFG_TARGET_ENV", "gnu") {
+        writeln!(out, "cargo::rustc-link-arg-bins=-no-pie")?;
     }
     writeln!(out, "cargo::rustc-env=AH_VERSION={version}")
 }

@@ -7,6 +7,7 @@
 mod answer;
 mod cost;
 mod fleet;
+mod lean;
 mod machine;
 mod openai;
 mod process;
@@ -31,6 +32,8 @@ use table::Group;
 struct Plan<'a> {
     /// Cargo's profile.
     build: &'a str,
+    /// Whether to write where the bytes go, in the place of measuring rows.
+    profiles: bool,
     /// Existing binary to measure, in the place of building one.
     binary: Option<&'a str>,
     /// Names of groups of rows; all groups if empty.
@@ -44,6 +47,9 @@ pub fn bench(arguments: &[&str]) -> Result<()> {
         Some(path) => std::path::absolute(path)?,
         None => built(COMMAND_LINE, "ah", plan.build)?,
     };
+    if plan.profiles {
+        return lean::profile(&binary);
+    }
     let floor = built("xtask", "floor", plan.build)?;
     let pair = Pair {
         agent: Agent::new(&binary, Server::start()?)?,
@@ -70,6 +76,7 @@ pub fn bench(arguments: &[&str]) -> Result<()> {
 fn parse<'a>(arguments: &[&'a str]) -> Result<Plan<'a>> {
     let mut plan = Plan {
         build: "dist",
+        profiles: false,
         binary: None,
         groups: Vec::new(),
     };
@@ -83,6 +90,7 @@ fn parse<'a>(arguments: &[&'a str]) -> Result<Plan<'a>> {
         };
         match word {
             "--build" => plan.build = value()?,
+            "--profile" => plan.profiles = true,
             "--binary" => plan.binary = Some(value()?),
             name if GROUPS.iter().any(|(group, _)| *group == name) => plan.groups.push(name),
             _ => {

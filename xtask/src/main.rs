@@ -20,6 +20,7 @@ mod drift;
 mod foreign;
 mod fuzz;
 mod json;
+mod layout;
 mod licenses;
 mod models;
 mod newest;
@@ -47,7 +48,7 @@ usage: cargo xtask <command>
   models  writes the built-in catalogue of models anew, from LiteLLM's newest list; needs the network
   fuzz    searches for inputs that break a parser; needs a nightly compiler: fuzz [--seconds N] [TARGET…]
   dist    builds the published binaries and packs them into target/packages: dist [--profile NAME] [--target TRIPLE]… [--twice]
-  bench   measures the binary against its budget: bench [--build PROFILE | --binary FILE] [GROUP…]
+  bench   measures the binary against its budget: bench [--build PROFILE | --binary FILE] [GROUP…]; with --profile, writes where its bytes go
   words   lists all texts that users see, to be read in one go: words [CRATE]
 ";
 
@@ -101,6 +102,8 @@ fn run(arguments: &[String]) -> Result<()> {
         ["words", folder] => words::words(Some(folder)),
         ["bench", rest @ ..] => bench::bench(rest),
         ["fuzz", rest @ ..] => fuzz::fuzz(rest),
+        // Called by the compiler.
+        ["link", real, rest @ ..] => layout::link(real, rest),
         [] | ["-h" | "--help" | "help"] => {
             print!("{USAGE}");
             Ok(())

@@ -8,6 +8,15 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
+use crate::layout;
+
+/// Whether Rust's own linker links for this platform, so that functions can be put in order.
+const IS_LAID_OUT: bool = cfg!(all(
+    target_arch = "x86_64",
+    target_os = "linux",
+    target_env = "gnu"
+));
+
 /// Package of the binary `ah`, whose integration tests run it.
 pub const COMMAND_LINE: &str = "ah-cli";
 
@@ -62,9 +71,19 @@ pub fn built(package: &str, name: &str, profile: &str) -> Result<PathBuf> {
     if profile == "dist" && package == COMMAND_LINE {
         build.args(PUBLISHED_FEATURES);
     }
-    run(&mut build)?;
-    let target =
+    let mut target =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    if profile == "dist" && IS_LAID_OUT {
+        let linking = "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU";
+        let triple = "x86_64-unknown-linux-gnu";
+        build
+            .env(format!("{linking}_LINKER"), layout::linker("cc", &target)?)
+            .env(format!("{linking}_RUSTFLAGS"), layout::FLAGS)
+            // Else the flags are those of macros, too.
+            .args(["--target", triple]);
+        target.push(triple);
+    }
+    run(&mut build)?;
     // The only profile whose folder has another name.
     let folder = if profile == "dev" { "debug" } else { profile };
     let program = target.join(folder).join(name);

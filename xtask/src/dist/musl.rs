@@ -12,6 +12,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::archive::read;
 use super::release::{Platform, Release};
+use crate::layout;
 use crate::suites::cache;
 use crate::workspace::{COMMAND_LINE, PUBLISHED_FEATURES, cargo, output, root, run};
 
@@ -32,6 +33,7 @@ done
 export ZIG_GLOBAL_CACHE_DIR="$here/../zig"
 exec "$here/python" -m ziglang cc -target "${name%-cc}-linux-musl" -fno-sanitize=undefined "$@"
 "#;
+/// The linker does not go by its usual name, which would say what it is.
 const LINKING: &str = "-C link-self-contained=yes -C linker-flavor=ld.lld";
 const ARCHIVER: &str = "#!/bin/sh\nexec \"$(dirname \"$0\")/python\" -m ziglang ar \"$@\"\n";
 const ARCHIVER_NAME: &str = "zig-ar";
@@ -65,10 +67,17 @@ impl Build<'_> {
             )
             .env(format!("AR_{name}"), zig.join("bin").join(ARCHIVER_NAME))
             .env(format!("CFLAGS_{name}"), self.flags("-ffile-prefix-map")?)
-            .env(format!("{linking}_LINKER"), "rust-lld")
+            .env(
+                format!("{linking}_LINKER"),
+                layout::linker("rust-lld", &self.target)?,
+            )
             .env(
                 format!("{linking}_RUSTFLAGS"),
-                format!("{LINKING} {}", self.flags("--remap-path-prefix")?),
+                format!(
+                    "{LINKING} {} {}",
+                    layout::FLAGS,
+                    self.flags("--remap-path-prefix")?
+                ),
             )
             // It would replace the flags above.
             .env_remove("RUSTFLAGS")
