@@ -4,6 +4,10 @@
 //! its memory. The compiler names functions anew with each change, and knows their names only when it is done. So this
 //! program stands between it and the linker, finds the functions of the list among those to be linked, and passes their
 //! order on. `cargo xtask bench --profile` makes the list anew; functions that it lacks or that are gone do no harm.
+//!
+//! Why it is kept: without it and the fixed address (`cli/build.rs`), measured in one run both ways, `--version` took 2.7 to 4.5 ms
+//! in place of 1.2 to 1.5, one prompt 12.9 to 13.6 ms to its first request in place of 10.8 to 12.8, with 2.3 MB of its own in
+//! place of 1.2, and the file was 3.1 MB longer.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
