@@ -117,7 +117,7 @@ fn tasks_are_judged_by_their_checks_and_replayed_without_a_model() {
     for words in [
         "solved broken (was solved)",
         "turn 2",
-        "-tool_result bash ok: 42\n+tool_result bash ok: 41\n",
+        "-tool_result Bash ok: 42\n+tool_result Bash ok: 41\n",
     ] {
         assert!(
             differs.stderr.contains(words),

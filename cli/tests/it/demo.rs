@@ -56,8 +56,13 @@ read (<n>s)
 
 edit (<n>s)
   greet.sh
-  - for name in $*; do
-  + for name in "$@"; do
+   8       exit 2
+   9   fi
+  10
+  11 - for name in $*; do
+  11 + for name in "$@"; do
+  12       echo "Hello, $name!"
+  13   done
 
 
 bash (<n>s)
