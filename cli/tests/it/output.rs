@@ -67,6 +67,11 @@ fn eventful() -> (World, Fields) {
         soon(529, "overloaded_error"),
         soon(529, "overloaded_error"),
         says("I am another."),
+        uses(
+            "bash",
+            json!({"command": "mkdir tests; echo 'echo no; exit 1' > tests/t.sh"}),
+        ),
+        says("Tested."),
         fails(400, "invalid_request_error"),
     ]);
     // Messages can be queued only for an existing session.
@@ -77,7 +82,9 @@ fn eventful() -> (World, Fields) {
         .run()
         .expect(0);
     let large = "large ".repeat(150_000);
-    let runs: [(&[&str], &str, i32); 5] = [
+    let checked = ["--until", "sh tests/t.sh", "--max-checks", "1"];
+    let checked = [&["-m", "sonnet"], &checked[..], &["test it"]].concat();
+    let runs: [(&[&str], &str, i32); 6] = [
         (&["-m", "sonnet", "go"], "", 0),
         (&["-m", "sonnet", "again and again"], "", 3),
         (&["-m", "sonnet", "--max-tokens", "100", "spend"], "", 3),
@@ -86,6 +93,7 @@ fn eventful() -> (World, Fields) {
             "",
             0,
         ),
+        (&checked, "", 3),
         (&["-m", "opus"], &large, 1),
     ];
     let mut fields = Fields::new();
