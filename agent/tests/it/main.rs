@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "tests may fail loudly")]
 
+mod check;
 mod checkpoint;
 mod compaction;
 mod conformance;
