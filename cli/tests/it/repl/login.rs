@@ -232,6 +232,8 @@ fn a_key_that_is_being_tried_is_given_up_by_ctrl_c() {
         .env("ANTHROPIC_BASE_URL", address)
         .env("ANTHROPIC_API_KEY", "sk-first");
     let mut seat = Seat::take(ah);
+    // What is typed before the conversation is drawn is not shown again above the menu.
+    seat.sees("? for help");
     seat.says("/login");
     seat.sees("Choose a model provider");
     seat.types("\r");
