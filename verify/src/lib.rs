@@ -1,12 +1,12 @@
 //! The check of a run (`--until`): a command that passes once the work is done, run by the engine where the model's
 //! commands cannot reach it.
 //!
-//! What the check is made of is taken when the session begins ([`sealed`]): tests, the configuration of what runs them, the
-//! files that the command names. The check runs in a copy of the project ([`place`]), first as the project is, and, if
+//! What the check is made of is taken when the session begins (`sealed`): tests, the configuration of what runs them, the
+//! files that the command names. The check runs in a copy of the project (`place`), first as the project is, and, if
 //! something sealed has changed, once more with that as it was. What passes in a copy that earlier checks have used is repeated
-//! in a new one. Programs of dependencies (`node_modules`) are used where they
-//! are, and must not change ([`dependencies`]). What the command itself believes of the product's code is beyond this: a
-//! product that ends the process of its tests with success passes them.
+//! in a new one. Programs of dependencies (`node_modules`) are used where they are, and must not change (`dependencies`). What
+//! the command itself believes of the product's code is beyond this: a product that ends the process of its tests with success
+//! passes them.
 
 mod dependencies;
 mod place;
