@@ -43,7 +43,7 @@ impl Session {
             run = check.run() => run,
         };
         let next = after(self.transcript.run(), &*check, &run, number);
-        let verification = verification(&*check, &run, number);
+        let verification = Verification::of(&*check, &run, number);
         self.verification = Some(verification.clone());
         match next {
             Next::End => Ok(false),
@@ -106,24 +106,6 @@ impl Session {
             reason
         }
     }
-}
-
-fn verification(check: &dyn Check, run: &CheckRun, number: usize) -> Verification {
-    let evidence = if run.is_passed {
-        Evidence::Verified
-    } else {
-        Evidence::Claimed
-    };
-    let mut verification = Verification::not_tried(check.command(), check.most());
-    verification.evidence = evidence;
-    verification.checks = number;
-    verification.left = check.most().saturating_sub(number);
-    verification.ending = Some(run.ending.clone());
-    verification.exit_code = run.exit_code;
-    verification.duration_ms = run.duration_ms;
-    verification.output.clone_from(&run.output);
-    verification.changed.clone_from(&run.changed);
-    verification
 }
 
 /// Returns the messages about failed checks, the last first.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use async_trait::async_trait;
 
-use crate::ChangedSeal;
+use crate::{ChangedSeal, Evidence, Verification};
 
 /// Port: what must pass before a run ends.
 #[async_trait]
@@ -43,4 +43,25 @@ pub struct CheckRun {
     pub edited: Vec<PathBuf>,
     /// Sealed files that differ from what they were at the beginning.
     pub changed: Vec<ChangedSeal>,
+}
+
+impl Verification {
+    /// Returns the state of a check after this run of it, the one with the 1-based number `number`.
+    pub fn of(check: &dyn Check, run: &CheckRun, number: usize) -> Self {
+        Self {
+            command: check.command().to_owned(),
+            evidence: if run.is_passed {
+                Evidence::Verified
+            } else {
+                Evidence::Claimed
+            },
+            checks: number,
+            left: check.most().saturating_sub(number),
+            ending: Some(run.ending.clone()),
+            exit_code: run.exit_code,
+            duration_ms: run.duration_ms,
+            output: run.output.clone(),
+            changed: run.changed.clone(),
+        }
+    }
 }

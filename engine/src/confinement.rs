@@ -210,7 +210,7 @@ impl SandboxStatus {
 }
 
 /// Returns the first words, and how many more there are.
-fn few(words: &[String]) -> String {
+pub(crate) fn few(words: &[String]) -> String {
     const SHOWN: usize = 8;
     let shown = words[..words.len().min(SHOWN)].join(", ");
     match words.len().saturating_sub(SHOWN) {

@@ -56,14 +56,6 @@ fn found(project: &Path) -> Vec<(PathBuf, PathBuf)> {
         .collect()
 }
 
-/// Returns where the dependencies of a project are.
-pub fn dependency_folders(project: &Path) -> Vec<PathBuf> {
-    found(project)
-        .into_iter()
-        .map(|(_, folder)| folder)
-        .collect()
-}
-
 impl Dependencies {
     pub(crate) fn of(project: &Path) -> Self {
         let found = found(project).into_iter();
@@ -79,6 +71,11 @@ impl Dependencies {
     pub(crate) fn links(&self) -> Vec<(PathBuf, PathBuf)> {
         let links = self.0.iter().map(|it| (it.path.clone(), it.folder.clone()));
         links.collect()
+    }
+
+    /// Returns the folders.
+    pub(crate) fn folders(&self) -> Vec<PathBuf> {
+        self.0.iter().map(|it| it.folder.clone()).collect()
     }
 
     /// Returns the first folder that has changed.

@@ -27,7 +27,6 @@ use ah_sandbox::Sandbox;
 use async_trait::async_trait;
 
 use dependencies::Dependencies;
-pub use dependencies::dependency_folders;
 use place::Place;
 use sealed::Sealed;
 use tree::{Extent, Tree};
@@ -71,10 +70,13 @@ pub struct CheckPlan {
     pub is_anew: bool,
 }
 
-/// Returns a new sandbox, with temporary folders that nobody has used, and the variables of its commands. Without one the check
-/// runs with the user's permissions, and the model's commands can reach it.
-pub type Confine =
-    Arc<dyn Fn() -> Result<(Option<Arc<Sandbox>>, Vec<(String, String)>), String> + Send + Sync>;
+/// Returns a new sandbox that can read these folders of dependencies, with temporary folders that nobody has used, and the
+/// variables of its commands. Without one the check runs with the user's permissions, and the model's commands can reach it.
+pub type Confine = Arc<
+    dyn Fn(&[PathBuf]) -> Result<(Option<Arc<Sandbox>>, Vec<(String, String)>), String>
+        + Send
+        + Sync,
+>;
 
 /// The check of a session.
 pub struct Verifier {
@@ -229,8 +231,8 @@ impl Verifier {
     /// Runs the command in the place; `name` is the file for its output.
     async fn run_as(&self, name: &str) -> Result<CheckRun, String> {
         let plan = &self.plan;
-        let confine = plan.confine.clone();
-        let (sandbox, environment) = blocking(move || confine()).await?;
+        let (confine, folders) = (plan.confine.clone(), self.dependencies.folders());
+        let (sandbox, environment) = blocking(move || confine(&folders)).await?;
         // Its processes end with it.
         let held = sandbox.clone();
         let line = ShellLine::new(&plan.shell, &plan.command, Behind::Nothing);

@@ -8,22 +8,19 @@ use ah_config::{Config, Error};
 use ah_conversation::Check;
 use ah_store::SessionStore;
 use ah_tools::Shell;
-use ah_verify::{CheckPlan, Confine, Verifier, dependency_folders};
+use ah_verify::{CheckPlan, Confine, Verifier};
 
-use crate::confinement::{SandboxStatus, for_check};
+use crate::confinement::{SandboxStatus, few, for_check};
 
 /// Prefix of the temporary folders with copies of projects. Confined commands have temporary folders of their own.
 const PLACE: &str = "ah-check-";
 
 /// Says which files are sealed, for people.
 fn seals<'a>(paths: impl Iterator<Item = &'a Path>) -> String {
-    const SHOWN: usize = 6;
     let paths: Vec<_> = paths.map(|path| path.display().to_string()).collect();
-    let shown = paths[..paths.len().min(SHOWN)].join(", ");
-    match paths.len().saturating_sub(SHOWN) {
-        _ if paths.is_empty() => "no file is sealed for the check (`--seal PATTERN`)".to_owned(),
-        0 => format!("sealed for the check: {shown}"),
-        more => format!("sealed for the check: {shown} and {more} more"),
+    match paths.as_slice() {
+        [] => "no file is sealed for the check (`--seal PATTERN`)".to_owned(),
+        paths => format!("sealed for the check: {}", few(paths)),
     }
 }
 
@@ -62,9 +59,8 @@ pub(crate) fn of(
         return Err(failed(text).hint("TMPDIR says where temporary folders are"));
     }
     let confine: Confine = Arc::new({
-        let (config, place, folders) =
-            (config.clone(), place.clone(), dependency_folders(&project));
-        move || match for_check(&config, &place, &folders) {
+        let (config, place) = (config.clone(), place.clone());
+        move |folders| match for_check(&config, &place, folders) {
             Ok(Some(confined)) => Ok((Some(confined.sandbox), confined.variables)),
             Ok(None) => Ok((None, Shell::new(&config.environment).environment)),
             Err(error) => Err(error.message),
