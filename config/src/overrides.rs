@@ -147,6 +147,8 @@ pub struct PromptOptions {
     pub append_system_prompt: Option<String>,
     /// File whose text is appended to it as well.
     pub append_system_prompt_file: Option<PathBuf>,
+    /// What the model is told of the state of the folder's files, besides what it can see; one line.
+    pub files: Option<String>,
     /// What mode `plan` asks for.
     pub plan_instructions: Option<String>,
     /// The skill to use.

@@ -21,8 +21,8 @@ use ah_agent::{AnswerForm, Audience, Ports, SessionSettings, ToolConcurrency, To
 use ah_config::rulebook::SettingsFiles;
 use ah_config::{Concurrency, Config, Error};
 use ah_conversation::{
-    CompactAt, Cost, Interface, Limits, Model, Provider, ServerState, Servers, Thinking, Tool,
-    ToolSpec, estimate_text,
+    CompactAt, Cost, Interface, Limits, Model, Provider, ServerState, Servers, Store, Thinking,
+    Tool, ToolSpec, estimate_text,
 };
 use ah_ids::SystemClock;
 use ah_mcp::{Asked, RemoteServers, SdkHost, Transport};
@@ -71,6 +71,8 @@ pub struct SessionInputs<'a> {
 pub struct HostExtensions {
     /// Its store, open for writing; the session that the plan chooses is then not looked for.
     pub store: Option<Arc<SessionStore>>,
+    /// What it puts around that store for the conversation.
+    pub conversation: Option<Arc<dyn Store>>,
     /// Its model; overrides that of the settings.
     pub provider: Option<Arc<dyn Provider>>,
     /// Its tools; each overrides another tool of the same name.
@@ -185,7 +187,7 @@ pub async fn session(
     let ports = Ports {
         provider,
         summarizer,
-        store: store.clone(),
+        store: { inputs.extensions.conversation.clone() }.unwrap_or_else(|| store.clone()),
         clock: Arc::new(SystemClock::default()),
         audience,
         variables,

@@ -191,6 +191,7 @@ struct RunContext<'a> {
     cwd: Cow<'a, str>,
     date: String,
     sandbox: &'a str,
+    files: Option<&'a str>,
 }
 
 impl<'a> RunContext<'a> {
@@ -201,6 +202,7 @@ impl<'a> RunContext<'a> {
             cwd: cwd.to_string_lossy(),
             date: today(&config.environment),
             sandbox,
+            files: config.run.prompt.files.as_deref(),
         }
     }
 
@@ -212,6 +214,7 @@ impl<'a> RunContext<'a> {
             commit: self.repository.commit.as_deref(),
             remote: self.repository.remote.as_deref(),
             sandbox: self.sandbox,
+            files: self.files,
         }
     }
 }

@@ -5,6 +5,7 @@
 //! States are commits that are the same wherever they are made, so whether a folder has one is a comparison.
 
 mod files;
+mod files_first;
 mod folder;
 mod shadow;
 mod workspace;
@@ -13,5 +14,6 @@ mod workspace;
 mod tests;
 
 pub use files::{Files, Layer};
+pub use files_first::FilesFirst;
 pub use folder::{Captured, capture};
 pub use workspace::{Home, Workspace, place};

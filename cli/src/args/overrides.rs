@@ -172,6 +172,7 @@ impl options::PromptOptions {
                 .map_or_else(|| Ok(Map::new()), agents)?,
             agent: self.agent.clone(),
             must_produce: self.must_produce.clone(),
+            files: None,
             answer_schema: self.json_schema.as_deref().map(schema).transpose()?,
         })
     }

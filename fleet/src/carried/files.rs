@@ -3,9 +3,9 @@
 use std::path::{Component, Path};
 
 use ah_config::Error;
-use ah_conversation::{MessageId, Record, Store as _, json};
+use ah_conversation::{Record, Store as _, json};
 use ah_git::GitError;
-use ah_store::{SessionStore, Tree};
+use ah_store::SessionStore;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -25,6 +25,9 @@ pub struct Files {
     pub within: String,
     /// The layers, oldest first.
     pub layers: Vec<Layer>,
+    /// The state of the layer behind which changes were lost the last time; `None` if none ever were.
+    #[serde(default)]
+    pub lost_after: Option<String>,
 }
 
 /// What has changed since the layer before.
@@ -38,8 +41,6 @@ pub struct Layer {
     pub branch: Option<String>,
     /// SHA-256 of the bundle.
     pub content: String,
-    /// The last message when the files were looked at.
-    pub after: Option<MessageId>,
 }
 
 impl Files {
@@ -84,6 +85,15 @@ impl Files {
         Ok(())
     }
 
+    /// Returns what the model is told of them; `None` if nothing was lost.
+    pub fn told(&self) -> Option<String> {
+        let state = self.lost_after.as_ref()?.get(..12)?;
+        Some(format!(
+            "as they were some steps ago (state {state}): the machine that you worked on is gone, and what it had changed since \
+             then is lost. Look at the files before you continue."
+        ))
+    }
+
     /// Says that the session is where its files are.
     ///
     /// # Errors
@@ -117,13 +127,10 @@ impl Files {
             && self.base.iter().all(is_commit)
             && self.remote.iter().all(|url| !url.starts_with('-'))
             && !self.layers.is_empty()
+            && self.lost_after.iter().all(is_commit)
             && self.layers.iter().all(is_sound);
         is_fine.then_some(()).ok_or_else(strange)
     }
-}
-
-pub(super) async fn last_message(store: &SessionStore) -> Result<Option<MessageId>, Error> {
-    Ok(store.read(Tree::current).await?)
 }
 
 /// Returns whether git takes the name for a branch, less some names that it takes, too.
@@ -166,8 +173,8 @@ mod tests {
                 head: Some(commit.to_owned()),
                 branch: Some("feature/x-1".to_owned()),
                 content: "0".repeat(64),
-                after: None,
             }],
+            lost_after: None,
         };
         fine.check().unwrap();
         let changes: [fn(&mut Files); 8] = [

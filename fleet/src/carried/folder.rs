@@ -9,7 +9,7 @@ use ah_conversation::Environment;
 use ah_git::{Git, Owner, without_passwords};
 use ah_store::SessionStore;
 
-use super::files::{Files, LARGEST, Layer, failed, is_branch, last_message};
+use super::files::{Files, LARGEST, Layer, failed, is_branch};
 use super::shadow::Shadow;
 
 /// Most names in one sentence.
@@ -35,9 +35,6 @@ impl Captured {
     ///
     /// If the session was taken over or cannot be written.
     pub async fn keep(mut self, store: &SessionStore) -> Result<(), Error> {
-        for layer in &mut self.files.layers {
-            layer.after = last_message(store).await?;
-        }
         self.files.keep(store, Some(self.content)).await
     }
 }
@@ -120,7 +117,6 @@ pub async fn capture(environment: &Environment, folder: &Path) -> Result<Capture
         head: users.head,
         branch: users.branch,
         content: String::new(),
-        after: None,
     };
     Ok(Captured {
         files: Files {
@@ -128,6 +124,7 @@ pub async fn capture(environment: &Environment, folder: &Path) -> Result<Capture
             base,
             within: users.within,
             layers: vec![layer],
+            lost_after: None,
         },
         content,
         left,

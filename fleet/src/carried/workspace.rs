@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use ah_beneath::Folder;
 use ah_config::Error;
-use ah_conversation::{Environment, MailKind, SessionId};
+use ah_conversation::{Environment, Record, SessionId, Store as _};
 use ah_git::{Git, Owner, fetch_variables};
 use ah_store::SessionStore;
 use tokio::sync::Mutex;
 
-use super::files::{Files, Layer, failed, is_branch, last_message, strange};
+use super::files::{Files, Layer, failed, is_branch, strange};
 use super::folder::UsersFolder;
 use super::shadow::{PATH, Shadow, fetch};
 
@@ -19,6 +19,8 @@ use super::shadow::{PATH, Shadow, fetch};
 const FILES: &str = "files";
 /// Most layers before one takes the place of all.
 const MOST_LAYERS: usize = 64;
+/// Name of the session's note that says, if it is not empty, that the session may be ahead of its stored files.
+const AHEAD: &str = "files.ahead";
 
 /// The files of a session on this machine.
 #[derive(Debug)]
@@ -26,6 +28,8 @@ pub struct Workspace {
     place: Place,
     /// What the session says of them.
     files: Mutex<Files>,
+    /// Whether the session may have been ahead of its stored files when this was opened, and its files are here.
+    is_ahead: bool,
 }
 
 /// Where they are.
@@ -39,15 +43,15 @@ struct Place {
 }
 
 impl Workspace {
-    /// Makes the files of a session anew in `folder`, unless they are there. If the conversation went on after they were
-    /// stored, the model is told.
+    /// Makes the files of a session anew in `folder`, unless they are there. If the session is ahead of them, the files say
+    /// so ([`Files::told`]).
     ///
     /// # Errors
     ///
     /// If there is no git, or the files cannot be fetched or written.
     pub async fn open(
         environment: &Environment,
-        files: Files,
+        mut files: Files,
         folder: &Path,
         store: &SessionStore,
     ) -> Result<Self, Error> {
@@ -61,23 +65,44 @@ impl Workspace {
             environment: environment.clone(),
             top: top.clone(),
         };
-        let last = last(&files)?;
-        let is_here = place.shadow.here().await.as_ref() == Some(&last.state) && top.is_dir();
+        let state = last(&files)?.state.clone();
+        let is_here = place.shadow.here().await.as_ref() == Some(&state) && top.is_dir();
+        let mut is_ahead = store
+            .note(AHEAD)
+            .await?
+            .is_some_and(|note| !note.is_empty());
         let place = if is_here {
             place.at(&top)
         } else {
-            let place = place.make(&files, store, folder, &top).await?;
-            if is_behind(last, store).await? {
-                let text = "The files in this folder are as they were some steps ago: the machine that you worked on is gone, \
-                            and what it had changed since then is lost. Look at the files before you continue.";
-                store.send(MailKind::Steer, text.to_owned()).await?;
+            if is_ahead {
+                files.lost_after = Some(state);
+                files.keep(store, None).await?;
+                store.append(vec![Self::ahead(false)]).await?;
+                is_ahead = false;
             }
-            place
+            place.make(&files, store, folder, &top).await?
         };
         Ok(Self {
             place,
             files: Mutex::new(files),
+            is_ahead,
         })
+    }
+
+    /// Whether the session may have been ahead of its stored files when this was opened.
+    pub(super) fn is_ahead(&self) -> bool {
+        self.is_ahead
+    }
+
+    /// Returns the record by which a session says whether it may be ahead of its stored files.
+    pub(super) fn ahead(is_ahead: bool) -> Record {
+        let note = if is_ahead { "ahead" } else { "" };
+        Record::Note(AHEAD.to_owned(), note.to_owned())
+    }
+
+    /// Returns what the model is told of the files; `None` if nothing was lost.
+    pub async fn told(&self) -> Option<String> {
+        self.files.lock().await.told()
     }
 
     /// Returns the folder to work in.
@@ -97,7 +122,17 @@ impl Workspace {
         }
     }
 
-    /// Stores a layer if the files have changed, and up to which message they are these.
+    /// Stores the files at the end of a run: what it has changed is stored, and nothing runs any more.
+    ///
+    /// # Errors
+    ///
+    /// As [`Workspace::keep`].
+    pub async fn close(&self, store: &SessionStore) -> Result<(), Error> {
+        self.keep(store).await?;
+        Ok(store.append(vec![Self::ahead(false)]).await?)
+    }
+
+    /// Stores a layer if the files have changed.
     ///
     /// # Errors
     ///
@@ -105,14 +140,13 @@ impl Workspace {
     pub async fn keep(&self, store: &SessionStore) -> Result<(), Error> {
         // One at a time.
         let mut files = self.files.lock().await;
-        let after = last_message(store).await?;
         let (head, branch) = self.place.head().await?;
         let taken = self.place.shadow.take(head.as_deref()).await;
         let taken = taken.map_err(|error| failed(&error))?;
         let mut next = files.clone();
         let former = next.layers.last_mut().ok_or_else(strange)?;
         if former.state == taken.state {
-            (former.branch, former.after) = (branch, after);
+            former.branch = branch;
             if next != *files {
                 next.keep(store, None).await?;
                 *files = next;
@@ -120,7 +154,8 @@ impl Workspace {
             return Ok(());
         }
         if next.layers.len() >= MOST_LAYERS {
-            next.layers.clear();
+            // What has changed since the first one, which may be large, is one layer.
+            next.layers.truncate(1);
         }
         let former = next.layers.last().map(|layer| layer.state.as_str());
         let known: Vec<_> = next.base.as_deref().into_iter().chain(former).collect();
@@ -131,7 +166,6 @@ impl Workspace {
             head,
             branch,
             content: String::new(),
-            after,
         });
         next.keep(store, Some(content)).await?;
         *files = next;
@@ -443,11 +477,6 @@ async fn forget_staged(git: &Git, layer: &Layer) -> Result<(), Error> {
 
 fn last(files: &Files) -> Result<&Layer, Error> {
     files.layers.last().ok_or_else(strange)
-}
-
-/// Returns whether the conversation went on after a layer.
-async fn is_behind(layer: &Layer, store: &SessionStore) -> Result<bool, Error> {
-    Ok(last_message(store).await? != layer.after)
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> Error {

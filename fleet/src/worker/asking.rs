@@ -9,7 +9,6 @@ use ah_conversation::{Clock as _, Question, SessionId, StoreError};
 use ah_ids::SystemClock;
 use ah_store::fleet::Fleet;
 use async_trait::async_trait;
-use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
 use super::pace::Meter;
@@ -19,16 +18,12 @@ use ah_engine::person::Ask;
 pub(super) struct Unwatched {
     /// Counts what happens.
     pub meter: Arc<Meter>,
-    /// Learns that a call has ended, which may have changed files.
-    pub called: Arc<Notify>,
 }
 
 impl Watcher for Unwatched {
     fn update(&self, update: SessionUpdate<'_>) {
-        match update {
-            SessionUpdate::Notice(text) => tracing::info!("{text}"),
-            SessionUpdate::Result(..) => self.called.notify_one(),
-            _ => {}
+        if let SessionUpdate::Notice(text) = update {
+            tracing::info!("{text}");
         }
         if update.text().is_none()
             && let Some(event) = update.event()

@@ -6,27 +6,23 @@ use std::time::Duration;
 
 use ah_agent::{Audience, RunOutcome, Stop};
 use ah_config::{Config, Error, Resolver};
-use ah_conversation::{Environment, ExitReason, PermissionRequest};
+use ah_conversation::{Environment, ExitReason, PermissionRequest, Store};
 use ah_store::fleet::{End, Fleet, Run, Wish, backoff};
 use ah_store::{OpenError, SessionStore};
 use tokio::runtime::Builder;
-use tokio::sync::{Notify, watch};
-use tokio::time::sleep;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::asking::{AskFleet, Unwatched};
 use super::command::{self, CommandEnd};
 use super::pace::{Meter, Paced};
-use crate::carried::{self, Files, Workspace};
+use crate::carried::{self, Files, FilesFirst, Workspace};
 use ah_engine::Opening;
 use ah_engine::assemble::{HostExtensions, SessionInputs};
 use ah_engine::model::Around;
 use ah_engine::person::Elsewhere;
 use ah_engine::plan::{SessionChoice, SessionPlan};
 use ah_engine::warn::Warn;
-
-/// Shortest time between two layers of files while a run goes on.
-const BETWEEN_LAYERS: Duration = Duration::from_secs(10);
 
 /// What every run starts with.
 pub(super) struct Starts {
@@ -55,7 +51,7 @@ impl Attempt {
         };
         let end = runtime.block_on(async {
             match self.opened().await {
-                Ok((store, files)) => self.ended(&store, files.as_ref()).await,
+                Ok((store, files)) => self.ended(&store, files.map(Arc::new).as_ref()).await,
                 Err(end) => Some(end),
             }
         });
@@ -86,7 +82,11 @@ impl Attempt {
     }
 
     /// Runs to the end, and stores the files as they are then; `None` if the run was lost or left.
-    async fn ended(&self, store: &Arc<SessionStore>, files: Option<&Workspace>) -> Option<End> {
+    async fn ended(
+        &self,
+        store: &Arc<SessionStore>,
+        files: Option<&Arc<Workspace>>,
+    ) -> Option<End> {
         let left = async {
             self.left().await;
             // What the log is being told now is told to the end, or the files could not follow.
@@ -101,7 +101,7 @@ impl Attempt {
             tracing::warn!("the budget does not know what a run has cost: {error}");
         }
         if let Some(files) = files
-            && let Err(error) = files.keep(store).await
+            && let Err(error) = files.close(store).await
         {
             // One that was lost cannot store anything.
             return end.map(|_| self.again(format!("cannot store the files: {error}")));
@@ -121,7 +121,7 @@ impl Attempt {
         ))
     }
 
-    async fn attempt(&self, store: &Arc<SessionStore>, files: Option<&Workspace>) -> End {
+    async fn attempt(&self, store: &Arc<SessionStore>, files: Option<&Arc<Workspace>>) -> End {
         if !self.run.command.is_empty() {
             let ended = self.command(store).await;
             return ended.unwrap_or_else(|error| self.again(error.to_string()));
@@ -136,11 +136,11 @@ impl Attempt {
     async fn outcome(
         &self,
         store: Arc<SessionStore>,
-        files: Option<&Workspace>,
+        files: Option<&Arc<Workspace>>,
     ) -> Result<Option<RunOutcome>, Error> {
         let config = match files {
-            Some(files) => self.config(&files.folder().await?)?,
-            None => self.config(&self.run.folder)?,
+            Some(files) => self.config(&files.folder().await?, files.told().await)?,
+            None => self.config(&self.run.folder, None)?,
         };
         let opening = Opening::of(config)?;
         let inputs = SessionInputs {
@@ -148,6 +148,7 @@ impl Attempt {
             extensions: HostExtensions {
                 store: Some(store.clone()),
                 around: Some(self.paced()),
+                conversation: files.map(|files| self.files_first(&store, files)),
                 ..HostExtensions::default()
             },
             ..opening.inputs(self.warn.clone())
@@ -157,8 +158,7 @@ impl Attempt {
             takes_over: true,
             ..SessionPlan::default()
         };
-        let called = Arc::new(Notify::new());
-        let audience = self.audience(called.clone());
+        let audience = self.audience();
         let mut opened = opening.open(&plan, None, inputs, |_| audience).await?;
         let warnings = opening.warnings.iter().chain(&opened.warnings);
         warnings.for_each(|warning| (self.warn)(warning));
@@ -167,7 +167,6 @@ impl Attempt {
         let outcome = tokio::select! {
             outcome = opened.session.resume(&stop) => outcome?,
             () = self.interrupted(&token) => None,
-            () = self.keep_now_and_then(files, &store, &called) => None,
         };
         opened.session.close("other").await?;
         Ok(outcome)
@@ -199,10 +198,17 @@ impl Attempt {
         })
     }
 
-    fn audience(&self, called: Arc<Notify>) -> Audience {
+    fn files_first(&self, store: &Arc<SessionStore>, files: &Arc<Workspace>) -> Arc<dyn Store> {
+        Arc::new(FilesFirst::of(
+            store.clone(),
+            files.clone(),
+            self.warn.clone(),
+        ))
+    }
+
+    fn audience(&self) -> Audience {
         let audience = Audience::watching(Arc::new(Unwatched {
             meter: self.meter.clone(),
-            called,
         }));
         match self.run.answer_within {
             Some(within) => audience.with_host(Arc::new(Elsewhere {
@@ -223,10 +229,11 @@ impl Attempt {
         Ok(self.starts.resolver.environment(folder))
     }
 
-    /// Returns the configuration of a folder, as it is now.
-    fn config(&self, folder: &Path) -> Result<Config, Error> {
+    /// Returns the configuration of a folder, as it is now, with what is told of its files.
+    fn config(&self, folder: &Path, told: Option<String>) -> Result<Config, Error> {
         there(folder)?;
         self.starts.resolver.resolve(folder, |overrides| {
+            overrides.run.prompt.files = told;
             overrides.model = self.run.model.clone().or(overrides.model.take());
         })
     }
@@ -271,25 +278,6 @@ impl Attempt {
         self.stopped().await;
         token.cancel();
         std::future::pending::<()>().await;
-    }
-
-    /// Stores the files after calls, not too often. It never returns.
-    async fn keep_now_and_then(
-        &self,
-        files: Option<&Workspace>,
-        store: &SessionStore,
-        called: &Notify,
-    ) {
-        let Some(files) = files else {
-            return std::future::pending().await;
-        };
-        loop {
-            called.notified().await;
-            if let Err(error) = files.keep(store).await {
-                (self.warn)(&format!("cannot store the files yet: {error}"));
-            }
-            sleep(BETWEEN_LAYERS).await;
-        }
     }
 }
 

@@ -262,6 +262,55 @@ fn a_worker_elsewhere_goes_on_with_the_last_layer() {
 }
 
 #[test]
+fn what_a_call_has_told_is_in_the_files_of_the_next_worker() {
+    const CALLS: usize = 12;
+    for (seed, fleet) in Fleet::all().into_iter().enumerate() {
+        fleet.world.write("kept.txt", "kept");
+        let line = |n: usize| format!("echo line{n} >> log");
+        let turns = (1..=CALLS).map(|n| uses("bash", json!({"command": line(n)})));
+        let turns = turns.chain([says("Done.")]);
+        let model = fleet.world.project().with_file_name("model.json");
+        let scenario = serde_json::to_string(&ah_testkit::script::scenario(turns)).unwrap();
+        fs::write(&model, scenario).unwrap();
+        let model = format!("script:{}", model.display());
+        let ended = fleet
+            .ah(&["enqueue", "-m", &model, "--carry", "count"])
+            .run()
+            .expect(0);
+        let session = ended.stdout.trim();
+        // Wherever in a call it ends: each machine makes the files anew.
+        for machine in 0..3 {
+            let name = format!("machine{machine}");
+            let worker = on(&fleet, &name, fleet.ah(&["worker"])).start();
+            let log = workspace(&fleet, &name, session).join("log");
+            let until = 2 + machine * 3 + seed;
+            ah_testkit::wait::until("some lines", || {
+                fs::read_to_string(&log).is_ok_and(|text| text.lines().count() >= until)
+            });
+            worker.signal(Signal::KILL);
+            worker.wait();
+        }
+        on(&fleet, "last", fleet.ah(&["worker", "--until-idle"]))
+            .run()
+            .expect(0);
+        let watched = fleet.watch(session);
+        assert!(watched.ends_with("Done.\n"), "{watched}");
+        let log = fs::read_to_string(workspace(&fleet, "last", session).join("log")).unwrap();
+        let shown: Vec<_> = watched.lines().collect();
+        let mut cut_off = 0;
+        for number in 1..=CALLS {
+            let call = format!("echo line{number} >>");
+            let at = shown.iter().position(|line| line.contains(&call)).unwrap();
+            let is_done = !shown[at + 1].contains("may have run");
+            cut_off += usize::from(!is_done);
+            let is_there = log.lines().any(|line| line == format!("line{number}"));
+            assert!(is_there || !is_done, "{number}: {log}\n{watched}");
+        }
+        assert!(cut_off <= 3, "{watched}");
+    }
+}
+
+#[test]
 fn a_worker_that_is_terminated_hands_on_all_files() {
     for fleet in Fleet::all() {
         let (watched, there) = taken_over(&fleet, Signal::TERM);

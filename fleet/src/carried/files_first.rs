@@ -1,0 +1,174 @@
+//! A store that keeps the files of a session before it says that a call is done, so that no worker that goes on has fewer
+//! files than the conversation tells of.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ah_conversation::{
+    Branch, CallStart, FileStep, Mail, MailKind, OutputPage, Record, Store, StoreError, ToolUseId,
+    Transcript,
+};
+use ah_engine::warn::Warn;
+use ah_store::SessionStore;
+use async_trait::async_trait;
+use tokio::sync::Mutex;
+use tokio::time::timeout;
+
+use super::workspace::Workspace;
+
+/// Longest time that the end of a call waits for its files. Files that take longer are stored meanwhile, and until then the
+/// session says that it is ahead of them.
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
+
+/// The store of a conversation whose session carries its files.
+pub struct FilesFirst {
+    inner: Arc<dyn Store>,
+    carried: Arc<Carried>,
+}
+
+/// What a conversation and those of its subagents share.
+struct Carried {
+    session: Arc<SessionStore>,
+    files: Arc<Workspace>,
+    calls: Mutex<Calls>,
+    warn: Warn,
+}
+
+/// The calls that may change files.
+struct Calls {
+    running: HashSet<ToolUseId>,
+    /// Whether the session says that it may be ahead of its stored files.
+    is_ahead: bool,
+}
+
+impl FilesFirst {
+    /// Returns the store of a session with its files.
+    pub fn of(session: Arc<SessionStore>, files: Arc<Workspace>, warn: Warn) -> Self {
+        let calls = Calls {
+            running: HashSet::new(),
+            is_ahead: files.is_ahead(),
+        };
+        Self {
+            inner: session.clone(),
+            carried: Arc::new(Carried {
+                session,
+                files,
+                calls: Mutex::new(calls),
+                warn,
+            }),
+        }
+    }
+}
+
+impl Carried {
+    /// Stores the files; returns whether they are there.
+    async fn keep(self: &Arc<Self>) -> bool {
+        let this = self.clone();
+        // It goes on when nobody waits any more.
+        let kept = tokio::spawn(async move { this.files.keep(&this.session).await });
+        let error = match timeout(LONGEST_WAIT, kept).await {
+            Ok(Ok(Ok(()))) => return true,
+            Ok(Ok(Err(error))) => error.to_string(),
+            Ok(Err(panicked)) => panicked.to_string(),
+            Err(_) => format!("it takes more than {} s", LONGEST_WAIT.as_secs()),
+        };
+        (self.warn)(&format!("cannot store the files yet: {error}"));
+        false
+    }
+}
+
+/// Whether a call may change files of the folder.
+fn may_change(start: &CallStart) -> bool {
+    let words = start.access.split(',').map(str::trim);
+    words
+        .into_iter()
+        .any(|word| !matches!(word, "" | "read" | "host"))
+}
+
+#[async_trait]
+impl Store for FilesFirst {
+    async fn load(&self) -> Result<Transcript, StoreError> {
+        self.inner.load().await
+    }
+
+    async fn append(&self, mut records: Vec<Record>) -> Result<(), StoreError> {
+        let carried = &self.carried;
+        let started = records.iter().filter_map(|record| match record {
+            Record::CallStarted(start) if may_change(start) => Some(start.tool_use_id.clone()),
+            _ => None,
+        });
+        let started: Vec<_> = started.collect();
+        let finished = records.iter().filter_map(|record| match record {
+            Record::CallFinished(finish) => Some(&finish.result.tool_use_id),
+            _ => None,
+        });
+        let ended = {
+            let mut calls = carried.calls.lock().await;
+            let mut ended = false;
+            for call in finished {
+                ended |= calls.running.remove(call);
+            }
+            ended
+        };
+        let is_kept = ended && carried.keep().await;
+        // What the session says is decided and stored before another call begins or ends.
+        let mut calls = carried.calls.lock().await;
+        calls.running.extend(started);
+        let is_ahead = !calls.running.is_empty() || (ended || calls.is_ahead) && !is_kept;
+        if is_ahead != calls.is_ahead {
+            records.push(Workspace::ahead(is_ahead));
+            calls.is_ahead = is_ahead;
+        }
+        self.inner.append(records).await
+    }
+
+    async fn mail(&self, kind: MailKind) -> Result<Vec<Mail>, StoreError> {
+        self.inner.mail(kind).await
+    }
+
+    async fn wait_for_mail(&self, at_most: Duration) {
+        self.inner.wait_for_mail(at_most).await;
+    }
+
+    async fn output(
+        &self,
+        call: &ToolUseId,
+        offset: usize,
+        limit: usize,
+    ) -> Result<Option<OutputPage>, StoreError> {
+        self.inner.output(call, offset, limit).await
+    }
+
+    fn spool_path(&self, call: &ToolUseId) -> PathBuf {
+        self.inner.spool_path(call)
+    }
+
+    async fn file_steps(&self) -> Result<Vec<FileStep>, StoreError> {
+        self.inner.file_steps().await
+    }
+
+    async fn file_content(&self, hash: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        self.inner.file_content(hash).await
+    }
+
+    async fn note(&self, key: &str) -> Result<Option<String>, StoreError> {
+        self.inner.note(key).await
+    }
+
+    async fn rest(&self) {
+        self.inner.rest().await;
+    }
+
+    async fn wake(&self) -> Result<bool, StoreError> {
+        self.inner.wake().await
+    }
+
+    fn branch(self: Arc<Self>, branch: Branch) -> Arc<dyn Store> {
+        Arc::new(Self {
+            inner: self.inner.clone().branch(branch),
+            carried: self.carried.clone(),
+        })
+    }
+}
