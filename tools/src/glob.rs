@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 use ah_conversation::{
     Access, Context, DisplayKey, HiddenFiles, Input, Interface, Output, Tool, ToolSpec, ToolUse,
 };
+use ah_ignored::Taken;
 use async_trait::async_trait;
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
-use ignore::{DirEntry, WalkBuilder};
+use ignore::DirEntry;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -112,10 +113,12 @@ fn glob(workspace: &Workspace, arguments: &Arguments, stop: &Stop) -> Result<Wal
             ..Walk::default()
         });
     }
-    let mut builder = WalkBuilder::new(&root);
-    builder.hidden(!scope.names_hidden());
+    let taken = Taken {
+        hidden: scope.names_hidden(),
+        ..Taken::default()
+    };
     let is_file = |entry: &DirEntry| entry.file_type().is_some_and(|kind| !kind.is_dir());
-    let mut found = walk::walk(&builder, stop, |entry| {
+    let mut found = walk::walk(&root, taken, stop, |entry| {
         is_file(entry) && is_match(entry.path())
     });
     if let Some(named) = scope.named_folders() {
@@ -128,11 +131,9 @@ fn glob(workspace: &Workspace, arguments: &Arguments, stop: &Stop) -> Result<Wal
             .iter()
             .filter(|path| path.is_dir() && is_named(path))
         {
-            let mut builder = WalkBuilder::new(folder);
-            builder.standard_filters(false);
-            let inside = walk::walk(&builder, stop, |entry| {
-                is_file(entry) && is_match(entry.path())
-            });
+            let all = ah_ignored::walk_all(folder);
+            let inside =
+                walk::walk_by(&all, stop, |entry| is_file(entry) && is_match(entry.path()));
             found.files.extend(inside.files);
             found.errors.extend(inside.errors);
         }

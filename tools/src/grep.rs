@@ -11,9 +11,9 @@ use ah_conversation::{
     Access, Content, Context, DisplayKey, HiddenFiles, Input, Interface, Output, Tool, ToolSpec,
     ToolUse,
 };
+use ah_ignored::Taken;
 use async_trait::async_trait;
 use bstr::ByteSlice;
-use ignore::WalkBuilder;
 use ignore::overrides::{Override, OverrideBuilder};
 use ignore::types::{Types, TypesBuilder};
 use schemars::JsonSchema;
@@ -178,9 +178,12 @@ fn files(
             ..Walk::default()
         });
     }
-    let mut builder = WalkBuilder::new(root);
-    builder.overrides(overrides).types(types);
-    Ok(walk::walk(&builder, stop, |entry| {
+    let taken = Taken {
+        globs: overrides,
+        kinds: types,
+        ..Taken::default()
+    };
+    Ok(walk::walk(root, taken, stop, |entry| {
         entry.file_type().is_some_and(|kind| kind.is_file())
     }))
 }

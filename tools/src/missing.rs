@@ -1,9 +1,10 @@
 //! Error texts for paths without a usable file: similar names that exist, or the kind of entry at the path.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use ah_conversation::Embedded;
-use ignore::WalkBuilder;
+use ah_ignored::{Ignored, Sources, Taken};
 
 use crate::file::FileError;
 use crate::workspace::Workspace;
@@ -62,8 +63,9 @@ fn near(workspace: &Workspace, path: &Path) -> Vec<String> {
     } else {
         (folder, Some(1))
     };
-    let entries = WalkBuilder::new(root).max_depth(depth).build();
-    let found: Vec<_> = entries
+    let ignored = Arc::new(Ignored::new(Sources::default()));
+    let mut walk = ignored.walk(root, Taken::default());
+    let found: Vec<_> = { walk.max_depth(depth).build() }
         .flatten()
         .skip(1)
         .take(LOOKED_AT)

@@ -3,9 +3,10 @@
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 
 use ah_conversation::HiddenFiles;
+use ah_ignored::{Ignored, Sources, Taken};
 use ignore::{DirEntry, WalkBuilder, WalkState};
 
 use crate::blocking::Stop;
@@ -36,8 +37,28 @@ impl Walk {
     }
 }
 
-/// Walks in parallel and returns the files for which `keep` is true.
+/// Walks from `root` without ignored files, in parallel, and returns the files for which `keep` is true.
 pub(crate) fn walk(
+    root: &Path,
+    taken: Taken,
+    stop: &Stop,
+    keep: impl Fn(&DirEntry) -> bool + Sync,
+) -> Walk {
+    let ignored = Arc::new(Ignored::new(Sources::default()));
+    let mut walk = walk_by(&ignored.walk(root, taken), stop, keep);
+    let unread = ignored.unread().into_iter();
+    walk.errors.extend(unread.map(|file| {
+        let most = ah_ignored::MAX_BYTES >> 10;
+        format!(
+            "{}: not a regular file of up to {most} KiB, so its patterns do not count",
+            file.display()
+        )
+    }));
+    walk
+}
+
+/// Walks in parallel and returns the files for which `keep` is true.
+pub(crate) fn walk_by(
     builder: &WalkBuilder,
     stop: &Stop,
     keep: impl Fn(&DirEntry) -> bool + Sync,
@@ -75,7 +96,7 @@ pub(crate) fn walk(
 /// Returns what a walk from `root` leaves out because it is hidden or ignored: files, and folders without what is in them.
 /// The folder of git is none of that.
 pub(crate) fn left_out(root: &Path, stop: &Stop) -> Vec<PathBuf> {
-    let seen = walk(&WalkBuilder::new(root), stop, |_| true).files;
+    let seen = walk(root, Taken::default(), stop, |_| true).files;
     let known: HashSet<&PathBuf> = seen.iter().collect();
     let mut left_out = Vec::new();
     for folder in seen

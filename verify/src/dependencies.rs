@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ah_beneath::{Folder, Status};
-use ignore::WalkBuilder;
+use ah_ignored::walk_all;
 use rustix::fs::FileType;
 use sha2::{Digest as _, Sha256};
 
@@ -38,8 +38,7 @@ pub(crate) fn is_dependency(name: &OsStr, depth: usize) -> bool {
 
 /// Returns the folders of dependencies of a project: each as it is called there, and where it is.
 fn found(project: &Path) -> Vec<(PathBuf, PathBuf)> {
-    let walk = WalkBuilder::new(project)
-        .standard_filters(false)
+    let walk = walk_all(project)
         .filter_entry(|entry| {
             let parent = entry.path().parent().and_then(Path::file_name);
             let is_inside = parent.is_some_and(|name| is_dependency(name, entry.depth() - 1));
@@ -92,9 +91,8 @@ fn content(folder: &Path) -> [u8; 32] {
     let Ok(top) = Folder::follow(folder) else {
         return hash.finalize().into();
     };
-    let mut walk = WalkBuilder::new(folder);
-    walk.standard_filters(false)
-        .sort_by_file_name(OsStr::cmp)
+    let mut walk = walk_all(folder);
+    walk.sort_by_file_name(OsStr::cmp)
         .filter_entry(|entry| !CACHES.iter().any(|name| entry.file_name() == *name));
     for entry in walk.build().flatten() {
         let Ok(below) = entry.path().strip_prefix(folder) else {

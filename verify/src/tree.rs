@@ -6,9 +6,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use ah_beneath::{Folder, Status};
-use ignore::WalkBuilder;
+use ah_ignored::{Ignored, Sources, Taken};
 
 use crate::dependencies::is_dependency;
 
@@ -38,7 +39,8 @@ impl Extent {
     ///
     /// As for [`Tree::of`].
     pub(crate) fn first(project: &Path, hidden: Vec<PathBuf>) -> Result<(Self, Tree), String> {
-        let walk = WalkBuilder::new(project).hidden(false).build();
+        let ignored = Arc::new(Ignored::new(Sources::default()));
+        let walk = ignored.walk(project, taken()).build();
         let tags = walk.flatten().filter(|entry| entry.file_name() == CACHE);
         let caches = tags.filter_map(|tag| tag.path().parent().map(Path::to_owned));
         let mut extent = Self {
@@ -49,6 +51,14 @@ impl Extent {
         let tree = Tree::of(project, &extent)?;
         extent.known = tree.0.keys().cloned().collect();
         Ok((extent, tree))
+    }
+}
+
+/// Files with any name count.
+fn taken() -> Taken {
+    Taken {
+        hidden: true,
+        ..Taken::default()
     }
 }
 
@@ -65,19 +75,23 @@ impl Tree {
     pub(crate) fn of(project: &Path, extent: &Extent) -> Result<Self, String> {
         let failed = |error: &dyn std::fmt::Display| format!("cannot read the project: {error}");
         let top = Folder::follow(project).map_err(|error| failed(&error))?;
-        let mut walk = WalkBuilder::new(project);
-        walk.hidden(false)
-            .ignore(false)
-            .git_global(false)
-            .filter_entry({
-                let caches = extent.caches.clone();
-                move |entry| {
-                    let name = entry.file_name();
-                    let is_left_out = LEFT_OUT.iter().any(|known| name == *known);
-                    let is_cache = caches.contains(entry.path());
-                    !(is_left_out || is_cache || is_dependency(name, entry.depth()))
-                }
-            });
+        let ignored = Arc::new(Ignored::new(Sources {
+            ignore: false,
+            users: false,
+            ..Sources::default()
+        }));
+        let all = taken();
+        let mut walk = ignored.walk(project, all.clone());
+        walk.filter_entry({
+            let caches = extent.caches.clone();
+            move |entry| {
+                let name = entry.file_name();
+                let is_left_out = LEFT_OUT.iter().any(|known| name == *known);
+                let is_cache = caches.contains(entry.path());
+                !(is_left_out || is_cache || is_dependency(name, entry.depth()))
+                    && ignored.takes(entry, &all)
+            }
+        });
         let (mut files, mut bytes) = (BTreeMap::new(), 0_u64);
         let mut paths = extent.known.clone();
         for entry in walk.build() {

@@ -1,8 +1,10 @@
 //! Completions of the word at the cursor: names of commands after a slash, paths after an `@`.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use ah_conversation::ServerPrompt;
+use ah_ignored::{Ignored, Sources, Taken};
 
 use super::editor::Editor;
 use super::effect::{Effect, Task, Wish};
@@ -208,8 +210,12 @@ pub fn mention(path: &str) -> String {
 
 /// Returns the files and folders of the project that git does not ignore; folders end with a slash.
 pub fn files(folder: &Path) -> Vec<String> {
-    let walk = ignore::WalkBuilder::new(folder).require_git(false).build();
-    let relative = |entry: ignore::DirEntry| {
+    let ignored = Arc::new(Ignored::new(Sources {
+        without_git: true,
+        ..Sources::default()
+    }));
+    let walk = ignored.walk(folder, Taken::default()).build();
+    let relative = |entry: ah_ignored::DirEntry| {
         let path = entry.path().strip_prefix(folder).ok()?.to_str()?.to_owned();
         let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
         let end = if is_folder { "/" } else { "" };
