@@ -339,6 +339,10 @@ impl Inputs {
                 .cache_ttl
                 .as_ref()
                 .map_or_else(Default::default, |set| set.value),
+            conversation_state: exchange
+                .conversation_state
+                .as_ref()
+                .map_or_else(Default::default, |set| set.value),
             server_compaction: exchange
                 .server_compaction
                 .as_ref()

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use ah_conversation::Message;
 
+use crate::held::{Held, is_answer};
 use crate::rope::Rope;
 
 /// Number of conversations that are kept: a session and its subagents share a provider.
@@ -27,6 +28,8 @@ pub struct Encoded<M> {
 pub struct Conversation<M> {
     messages: Vec<EncodedMessage<M>>,
     bytes: Rope,
+    /// What the server holds of them.
+    held: Option<Held>,
 }
 
 #[derive(Debug)]
@@ -56,6 +59,26 @@ impl<M: Copy + Default> Encoded<M> {
         self.conversations.push(conversation);
         self.conversations.last().expect("just added")
     }
+
+    /// Notes what the server holds of the conversation that begins with `first`.
+    pub fn hold(&mut self, first: &Arc<Message>, held: Held) {
+        let known = { self.conversations.iter_mut() }.rfind(|known| known.begins_with(first));
+        if let Some(known) = known.filter(|known| known.messages.len() >= held.messages) {
+            known.held = Some(held);
+        }
+    }
+
+    /// Takes what the server holds of the conversation that was asked for last, with the offset of the bytes behind it. `head`
+    /// stands before its messages. It is taken, since a request may continue it only once.
+    pub fn take_held(&mut self, head: &[u8]) -> Option<(Held, &Conversation<M>, usize)> {
+        let conversation = self.conversations.last_mut()?;
+        let held = conversation.held.take()?;
+        let answer = conversation.messages.get(held.messages)?;
+        let has_more = conversation.messages.len() > held.messages + 1;
+        let is_same = held.head == head && is_answer(&answer.message, &held);
+        let end = answer.end;
+        (is_same && has_more).then_some((held, &*conversation, end))
+    }
 }
 
 impl<M: Copy + Default> Conversation<M> {
@@ -73,10 +96,14 @@ impl<M: Copy + Default> Conversation<M> {
     }
 
     fn begins_like(&self, messages: &[Arc<Message>]) -> bool {
-        match (self.messages.first(), messages.first()) {
-            (Some(known), Some(first)) => Arc::ptr_eq(&known.message, first),
-            _ => false,
-        }
+        messages
+            .first()
+            .is_some_and(|first| self.begins_with(first))
+    }
+
+    fn begins_with(&self, first: &Arc<Message>) -> bool {
+        let known = self.messages.first();
+        known.is_some_and(|known| Arc::ptr_eq(&known.message, first))
     }
 
     fn extend_to(
@@ -91,6 +118,7 @@ impl<M: Copy + Default> Conversation<M> {
             .take_while(|(known, message)| Arc::ptr_eq(&known.message, message))
             .count();
         self.messages.truncate(same);
+        self.held.take_if(|held| held.messages > same);
         let end = self.messages.last().map_or(0, |known| known.end);
         self.bytes.truncate(end);
         for message in &messages[same..] {

@@ -1,13 +1,14 @@
 //! A model behind an HTTP API, as far as all APIs are alike: an encoder writes the body of each request, and a reader
 //! turns the answer into stream events. One call of [`Provider::stream`] is one attempt; retries are left to
 //! [`retry`](crate::retry). Only what the server says about the request itself is heeded here, and the request sent again:
-//! with the limit of the output that the server names, and without the part or the field that it refuses.
+//! with the limit of the output that the server names, without the part or the field that it refuses, and with all of a
+//! conversation of which the server has forgotten the beginning.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use ah_conversation::{
-    Continuity, ErrorClass, EventStream, Model, Provider, ProviderError, Request, StreamEvent,
-    Usage,
+    Continuity, ErrorClass, EventStream, Message, Model, Provider, ProviderError, Request,
+    StreamEvent, Usage,
 };
 use bytes::Bytes;
 use futures_core::Stream;
@@ -19,6 +20,7 @@ use crate::decode::AnswerReader;
 use crate::exchange::Endpoint;
 use crate::fact::{Fact, KeepFact};
 use crate::fields;
+use crate::held::{Gathered, Held, HeldBody, is_untouched, may_be_forgotten, refuses_to_hold};
 use crate::keep_warm::{KeepWarm, Warming};
 use crate::limit::{self, Limit, MIN_OUTPUT, Windows};
 use crate::refused::{self, LeftOut};
@@ -42,6 +44,18 @@ pub trait RequestEncoder: Send + 'static {
     /// Returns the body of `request` in pieces, which share memory with those of earlier requests. The first ends where the
     /// messages begin.
     fn encode(&mut self, request: &Request) -> Vec<Bytes>;
+
+    /// Returns the body of `request` to a server that is asked to hold conversations: with what it does not hold yet, or with
+    /// all. `whole` is the body to a server that holds nothing, as it was just encoded. `None` if the server is not asked.
+    fn held(&mut self, _request: &Request, _whole: &[Bytes]) -> Option<HeldBody> {
+        None
+    }
+
+    /// Notes what the server holds of the conversation that begins with `first`.
+    fn hold(&mut self, _first: &Arc<Message>, _held: Held) {}
+
+    /// Asks the server to hold no conversation any more.
+    fn hold_nothing(&mut self) {}
 }
 
 /// A model whose requests `E` encodes and whose answers `R` reads.
@@ -155,7 +169,12 @@ impl<E: RequestEncoder, R: AnswerReader> Provider for HttpModel<E, R> {
         let left = left_by_last(&request.messages, self.model());
         let mut cached_body = Arc::default();
         let cached = self.cached.clone();
+        let (encoder, messages) = (self.encoder.clone(), request.messages.len());
+        let mut gathered = Gathered::default();
         let events = self.asked(request).flat_map(move |(event, body)| {
+            if let Ok(event) = &event {
+                gathered.note(event, &body);
+            }
             let miss = match (&event, &first) {
                 (Ok(StreamEvent::Sent { .. }), _) => {
                     cached_body = body;
@@ -165,6 +184,10 @@ impl<E: RequestEncoder, R: AnswerReader> Provider for HttpModel<E, R> {
                     locked(&cached).miss(first, std::mem::take(&mut cached_body), usage, left)
                 }
                 (Ok(StreamEvent::Ended), _) => {
+                    let held = std::mem::take(&mut gathered).held(messages);
+                    if let Some((first, held)) = first.as_ref().zip(held) {
+                        locked(&encoder).hold(first, held);
+                    }
                     if let Some(warmer) = warmer.take() {
                         warming.begin(keep_warm, warmer);
                     }
@@ -185,22 +208,24 @@ type EventOfBody = (Result<StreamEvent, ProviderError>, Arc<Vec<Bytes>>);
 impl<E: RequestEncoder, R: AnswerReader> HttpModel<E, R> {
     /// The events of the answer to `request`, which is sent again with less if the server says what it refuses.
     fn asked(&self, request: Request) -> impl Stream<Item = EventOfBody> + Send + use<E, R> {
-        let body = Arc::new(encode(&self.encoder, &request));
+        // Boxed, as it is moved with each event.
+        let mut again = Box::new(Again {
+            model: self.model.clone(),
+            endpoint: self.endpoint.clone(),
+            encoder: self.encoder.clone(),
+            reader: self.reader.clone(),
+            learned: self.learned.clone(),
+            left_out: locked(&self.learned.left_out).clone(),
+            refused_fields: Vec::new(),
+            attempts: 1,
+            request,
+            held: None,
+        });
+        let (body, events) = again.ask();
         let asked = Asked {
-            events: self.ask(body.to_vec()),
+            events,
             body,
-            // Boxed, as it is moved with each event.
-            again: Some(Box::new(Again {
-                model: self.model.clone(),
-                endpoint: self.endpoint.clone(),
-                encoder: self.encoder.clone(),
-                reader: self.reader.clone(),
-                learned: self.learned.clone(),
-                left_out: locked(&self.learned.left_out).clone(),
-                refused_fields: Vec::new(),
-                attempts: 1,
-                request,
-            })),
+            again: Some(again),
         };
         stream::unfold(asked, |mut asked| async move {
             let event = asked.next().await?;
@@ -258,11 +283,10 @@ impl<E: RequestEncoder, R: AnswerReader> Asked<E, R> {
             };
             let notice = match again.learn(&error, &self.body) {
                 Lesson::Nothing => return Some(Err(error)),
-                Lesson::Output => None,
+                Lesson::Forgotten | Lesson::Output => None,
                 Lesson::Refused(notice) => Some(notice),
             };
-            self.body = Arc::new(encode(&again.encoder, &again.request));
-            self.events = again.endpoint.ask(self.body.to_vec(), (again.reader)());
+            (self.body, self.events) = again.ask();
             self.again = Some(again);
             if let Some(notice) = notice {
                 return Some(Ok(StreamEvent::LeftOut { notice }));
@@ -283,24 +307,80 @@ struct Again<E, R> {
     refused_fields: Vec<String>,
     attempts: usize,
     request: Request,
+    /// How it was sent, if the server is asked to hold the conversation.
+    held: Option<Sent>,
+}
+
+/// What a server that is asked to hold a conversation was sent.
+enum Sent {
+    /// All of it.
+    All,
+    /// What is new since this.
+    RestOf(Held),
 }
 
 /// What is learned from a refusal.
 enum Lesson {
     /// Nothing that helps.
     Nothing,
+    /// The server holds no conversation, or not this one.
+    Forgotten,
     /// A limit of the output.
     Output,
     /// A part or a field of the request that is refused, and what the user is told of it.
     Refused(String),
 }
 
-impl<E: RequestEncoder, R> Again<E, R> {
+impl<E: RequestEncoder, R: AnswerReader> Again<E, R> {
+    /// Sends the request; returns its body with all messages, and the events of the answer.
+    fn ask(&mut self) -> (Arc<Vec<Bytes>>, EventStream) {
+        let whole = encode(&self.encoder, &self.request);
+        let held = {
+            let mut encoder = locked(&self.encoder);
+            let held = encoder.held(&self.request, &whole);
+            held.map(|held| HeldBody {
+                body: fields::without(held.body, &encoder.abilities().refused_fields),
+                ..held
+            })
+        };
+        let (body, sent) = match held {
+            None => (whole.clone(), None),
+            Some(HeldBody { body, rest_of }) => {
+                (body, Some(rest_of.map_or(Sent::All, Sent::RestOf)))
+            }
+        };
+        self.held = sent;
+        let events = self.endpoint.ask(body, (self.reader)());
+        (Arc::new(whole), events)
+    }
+
+    /// Learns from `error` what the server holds; returns whether the request is worth sending again for that.
+    fn learn_held(&mut self, error: &ProviderError) -> bool {
+        match self.held.take() {
+            Some(Sent::RestOf(held)) => {
+                if let Some(first) = self.request.messages.first()
+                    && is_untouched(error)
+                {
+                    locked(&self.encoder).hold(first, held);
+                }
+                may_be_forgotten(error)
+            }
+            Some(Sent::All) if refuses_to_hold(error) => {
+                locked(&self.encoder).hold_nothing();
+                true
+            }
+            Some(Sent::All) | None => false,
+        }
+    }
+
     /// Learns from `error`, the answer to `body`; the request becomes one that the server may take.
     fn learn(&mut self, error: &ProviderError, body: &[Bytes]) -> Lesson {
         self.attempts += 1;
         if self.attempts > MOST_ATTEMPTS {
             return Lesson::Nothing;
+        }
+        if self.learn_held(error) {
+            return Lesson::Forgotten;
         }
         if self.learn_output(error).is_some() {
             return Lesson::Output;

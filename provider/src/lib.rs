@@ -22,6 +22,7 @@ pub mod featured;
 mod fields;
 pub mod generation;
 mod halves;
+pub mod held;
 pub mod http_model;
 pub mod keep_warm;
 mod lenient;

@@ -10,6 +10,7 @@ use crate::caching::CacheTtl;
 use crate::catalog::Catalog;
 use crate::exchange::Timeouts;
 use crate::fact::KeepFact;
+use crate::held::ConversationState;
 use crate::named_server::NamedServer;
 use crate::retry::Policy;
 
@@ -35,6 +36,8 @@ pub struct Options<'a> {
     pub keep_fact: Option<&'a KeepFact>,
     /// Lifetime of what requests leave in the prompt cache.
     pub cache_ttl: CacheTtl,
+    /// Whether servers hold conversations.
+    pub conversation_state: ConversationState,
     /// Whether summaries are left to servers that write them.
     pub server_compaction: bool,
     /// Whether models answer faster that do so at a higher price.

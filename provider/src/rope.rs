@@ -19,6 +19,12 @@ impl Rope {
         self.sealed_len + self.open.len()
     }
 
+    /// Whether `bytes` stand at the offset `at`.
+    pub fn has_at(&self, at: usize, bytes: &[u8]) -> bool {
+        let mut there = self.split_by(at, &[], "").into_iter().flatten();
+        bytes.iter().all(|byte| there.next() == Some(*byte))
+    }
+
     /// Appends `bytes`.
     pub fn push(&mut self, bytes: &[u8]) {
         self.open.extend_from_slice(bytes);
@@ -45,14 +51,20 @@ impl Rope {
         self.open.truncate(len - self.sealed_len);
     }
 
-    /// Returns all bytes in order, with `inserted` at each of the offsets `at`, which ascend.
-    pub fn split_by(&self, at: &[usize], inserted: &'static str) -> Vec<Bytes> {
+    /// Returns the bytes from the offset `from` on, with `inserted` at each of the offsets `at`, which ascend.
+    pub fn split_by(&self, from: usize, at: &[usize], inserted: &'static str) -> Vec<Bytes> {
         let mut pieces = Vec::with_capacity(self.sealed.len() + 2 * at.len() + 2);
-        let mut places = at.iter().copied().peekable();
+        let mut places = at.iter().copied().filter(|place| *place >= from).peekable();
         let mut start = 0;
         let open = Bytes::copy_from_slice(&self.open);
         for mut piece in self.sealed.iter().cloned().chain([open]) {
             let end = start + piece.len();
+            if end <= from {
+                start = end;
+                continue;
+            }
+            drop(piece.split_to(from.saturating_sub(start)));
+            start = start.max(from);
             while let Some(place) = places.next_if(|place| *place < end) {
                 pieces.push(piece.split_to(place - start));
                 pieces.push(Bytes::from_static(inserted.as_bytes()));
@@ -90,7 +102,10 @@ mod tests {
             }
             let places = [plain.len() / 3, plain.len() / 2];
             let places = if plain.is_empty() { &[][..] } else { &places[..] };
-            let split = rope.split_by(places, "--").concat();
+            let from = plain.len() / 2;
+            let rest = rope.split_by(from, &[], "").concat();
+            prop_assert_eq!(&rest, &plain[from..]);
+            let split = rope.split_by(0, places, "--").concat();
             for place in places.iter().rev() {
                 plain.splice(place..place, *b"--");
             }

@@ -14,6 +14,7 @@ use crate::auth::{Credentials, Key, Secret};
 use crate::catalog::{Catalog, ModelEntry};
 use crate::exchange::SettingNames;
 use crate::failure::with_causes;
+use crate::held::ConversationState;
 use crate::keep_warm::KeepWarm;
 use crate::listing::WindowSource;
 use crate::named_server::{Api, NamedServer};
@@ -115,6 +116,7 @@ impl<'a> Route<'a> {
                 .with_fields(additions.body)
                 .cached_for(ttl)
                 .summarizing(self.options.server_compaction)
+                .holding(self.holds())
                 .fast(self.options.fast_mode);
             let messages = Anthropic::new(server, &betas, encoder, keep_warm)?;
             let messages = Retrying::new(messages, retry, seed);
@@ -210,6 +212,15 @@ impl<'a> Route<'a> {
     pub(crate) fn is_of_vendor(&self) -> bool {
         let address = self.address();
         address.is_ok_and(|(address, _)| self.preset.is_some_and(|preset| preset.is_at(&address)))
+    }
+
+    /// Returns whether the server is asked to hold conversations.
+    fn holds(&self) -> bool {
+        match self.options.conversation_state {
+            ConversationState::Auto => self.name == "anthropic" && self.is_of_vendor(),
+            ConversationState::On => true,
+            ConversationState::Off => false,
+        }
     }
 
     /// Returns whether the server can search the web.

@@ -33,6 +33,7 @@ use serde_json::{Value, json};
 use self::given::Given;
 use self::http::{Broken, IncomingRequest, OutgoingResponse};
 use self::local::{Local, Program};
+use self::messages::threads::Threads;
 use self::new_input::NewInput;
 use self::protocol::{Protocol, Refusal, Stream};
 use self::sending::{fail, play, refuse};
@@ -70,6 +71,8 @@ pub struct Received {
     pub headers: BTreeMap<String, String>,
     /// Body; null if it is not JSON.
     pub body: Value,
+    /// The body with what the server held put before it; `None` if it continued nothing.
+    pub whole: Option<Value>,
     /// Length of the body.
     pub bytes: usize,
     /// Time at which it was complete.
@@ -121,6 +124,7 @@ struct Log {
     received: Vec<Received>,
     next: usize,
     given: Given,
+    threads: Threads,
     /// Failing turns that were already played.
     spent: HashSet<usize>,
 }
@@ -203,6 +207,11 @@ impl Server {
         if let Some(local) = self.shared.local.get() {
             local.set_window(window);
         }
+    }
+
+    /// Forgets the conversations that it holds.
+    pub fn forget(&self) {
+        self.shared.log().threads.forget();
     }
 
     /// Returns the base URL, for `ANTHROPIC_BASE_URL` and the like.
@@ -373,6 +382,10 @@ impl Shared {
         let protocol = protocol.filter(|_| asked.method == "POST");
         let mut log = self.log();
         let mut lost = Vec::new();
+        let whole = match &body {
+            Ok(body) => log.threads.whole(&asked.headers, body),
+            Err(_) => Ok(None),
+        };
         let reply = match (protocol, &body) {
             (None, _) => Reply::Refuse(Refusal::unknown_path()),
             (_, Err(error)) => Reply::Refuse(Refusal::invalid(format!(
@@ -383,13 +396,18 @@ impl Shared {
                 Reply::Refuse(Refusal::invalid(message.to_owned()))
             }
             (Some(protocol), Ok(body)) => {
+                let body = match &whole {
+                    Ok(whole) => whole.as_ref().unwrap_or(body),
+                    Err(_) => body,
+                };
                 let asked = Asked {
                     headers: &asked.headers,
                     body,
                     given: &log.given,
                 };
                 let is_whole = body["stream"] == false && self.takes_whole.get().is_some();
-                match protocol.refusal(vendor, &asked).filter(|_| !is_whole) {
+                let refusal = protocol.refusal(vendor, &asked).filter(|_| !is_whole);
+                match refusal.or(whole.as_ref().err().cloned()) {
                     Some(refusal) => Reply::Refuse(refusal),
                     None => {
                         lost.extend(vendor.map(|vendor| vendor.losses(protocol, &asked)));
@@ -412,6 +430,7 @@ impl Shared {
             headers: asked.headers,
             bytes: asked.body.len(),
             body: body.unwrap_or_default(),
+            whole: whole.unwrap_or_default(),
             arrived: Instant::now(),
             refused: match &reply {
                 Reply::Refuse(refusal) => Some(refusal.message.clone()),
@@ -470,9 +489,21 @@ impl Shared {
         let context = self.context(log.received.len(), at, protocol.new_input(body));
         let model = body["model"].as_str().unwrap_or_default();
         log.given.note(turn, &context.id, model);
+        if turn.error.is_none() {
+            log.threads.answer(body);
+        }
         let counted = self.local.get().map(|_| local::tokens(body));
         let answer = Stream::new(protocol, self.answers(), body, turn);
         Reply::Play(turn, Box::new((context, counted)), answer)
+    }
+
+    /// Holds the conversation of an answer that has ended, if that was asked for.
+    fn hold(&self, number: usize, answer: &Stream) {
+        if let Stream::Messages(_, _, answer) = answer {
+            let mut log = self.log();
+            let headers = log.received[number].headers.clone();
+            log.threads.keep(&headers, answer);
+        }
     }
 
     /// Returns the shape of its answers.
@@ -502,7 +533,10 @@ impl Shared {
         let id = format!("req_{}x{number}", self.port);
         match reply {
             Reply::Refuse(refusal) => {
-                let error = json!({"type": refusal.kind, "message": refusal.message});
+                let mut error = json!({"type": refusal.kind, "message": refusal.message});
+                if let Some(code) = refusal.code {
+                    error["details"] = json!({"error_code": code});
+                }
                 let body = protocol.failure(self.answers(), refusal.status, &error, &id);
                 refuse(stream, &Wire::default(), refusal.status, None, &body, id)
             }
@@ -538,7 +572,8 @@ impl Shared {
                             ("request-id", id),
                         ];
                         let out = OutgoingResponse::new(stream, wire, status, &headers);
-                        play(out, wire, turn, steps, answer)
+                        let ended = |answer: &Stream| self.hold(number, answer);
+                        play(out, wire, turn, steps, answer, ended)
                     }
                 }
             }

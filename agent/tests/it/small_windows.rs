@@ -56,6 +56,7 @@ fn connected(name: &str, address: &str, catalog: &Value, kept: &Kept) -> Arc<dyn
         max_output: None,
         keep_fact: Some(&keep),
         cache_ttl: CacheTtl::default(),
+        conversation_state: Default::default(),
         server_compaction: false,
         fast_mode: false,
         keep_warm: 0,

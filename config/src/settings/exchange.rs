@@ -3,6 +3,7 @@
 use std::num::NonZero;
 
 use ah_provider::caching::CacheTtl;
+use ah_provider::held::ConversationState;
 use serde_json::value::RawValue;
 
 use super::file::File;
@@ -19,6 +20,10 @@ group! {
         cache_ttl: CacheTtl = "cacheTtl", Anyone, {"enum": ["5m", "1h"], "default": "5m"};
         /// Whether the server writes the summary of a long conversation, where it offers that (Messages API).
         server_compaction: bool = "serverCompaction", Anyone, {"type": "boolean", "default": false};
+        /// Whether servers hold a conversation for some minutes, so that requests send only what is new (Messages API: message
+        /// threads). `auto`: those of vendors, at their own addresses; `on`: all, which is safe only if no gateway between leaves
+        /// out what it does not know; `off`: none, as zero data retention demands. A project can set it only where it is trusted.
+        conversation_state: ConversationState = "conversationState", User, {"enum": ["auto", "on", "off"], "default": "auto"};
         /// Whether models answer up to 2.5 times as fast at twice the price, where they do so (Messages API: Opus since 5, Fable
         /// and Mythos since 5.2). A project can set it only where it is trusted.
         fast_mode: bool = "fastMode", User, {"type": "boolean", "default": false};

@@ -2,6 +2,8 @@
 //! move from request to request, are inserted between them. Nothing here does I/O.
 
 use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
 
 use ah_conversation::{
     ContentBlock, Continuity, Image, Input, Message, Model, Origin, Price, Request, ResultBlock,
@@ -18,6 +20,7 @@ use crate::caching::CacheTtl;
 use crate::call_name::{self, call_name};
 use crate::encoded::{Conversation, EMPTY_MESSAGE, Encoded};
 use crate::generation::{FastMode, Generation};
+use crate::held::{Held, HeldBody};
 use crate::http_model::RequestEncoder;
 use crate::openai::{Quirks, ThinkingField};
 use crate::rope::Rope;
@@ -31,6 +34,15 @@ const BINDING_CONTROLS: &str = "thinking-binding-controls-2026-08-01";
 
 /// Version of the API in bodies whose model is in the path, from npm `@anthropic-ai/vertex-sdk` 1.1.3.
 const VERSION_IN_BODY: &str = "vertex-2023-10-16";
+/// Beta feature with which the server holds conversations.
+const THREADS: &str = "message-threads-2026-08-12";
+/// The field of a request that asks for it.
+const THREAD: &str = "thread";
+/// How long the server holds a conversation after its last answer, less what a request may take to arrive (Anthropic's guide of
+/// message threads, 2 November 2026: 5 minutes).
+const HELD_FOR: Duration = Duration::from_secs(290);
+/// What stands between an answer and the next message.
+const BEHIND_ANSWER: &[u8] = b"]},";
 /// Beta feature with which models answer faster that do so as a preview.
 const FAST_MODE: &str = "fast-mode-2026-02-01";
 
@@ -51,6 +63,8 @@ pub struct Encoder {
     ttl: CacheTtl,
     /// Further fields of each request, which replace those of the same name.
     further: Map<String, Value>,
+    /// Whether the server is asked to hold conversations.
+    holds: bool,
 }
 
 impl RequestEncoder for Encoder {
@@ -72,7 +86,7 @@ impl RequestEncoder for Encoder {
     }
 
     fn encode(&mut self, request: &Request) -> Vec<Bytes> {
-        let mut body = vec![self.head(request)];
+        let mut body = vec![self.head(request, None)];
         let model = &self.model;
         let alone = self.results_alone;
         let Generation {
@@ -92,8 +106,49 @@ impl RequestEncoder for Encoder {
                     _ => append(message, model, mark, bytes),
                 }
             });
-        body.extend(pieces(conversation, self.ttl));
+        body.extend(pieces(conversation, 0, self.ttl));
         body
+    }
+
+    fn held(&mut self, request: &Request, whole: &[Bytes]) -> Option<HeldBody> {
+        let is_refused = || {
+            self.abilities
+                .refused_fields
+                .iter()
+                .any(|name| name == THREAD)
+        };
+        if !self.holds || request.summary.is_some() || is_refused() {
+            return None;
+        }
+        let (head, messages) = whole.split_first()?;
+        let rest = self.encoded.take_held(head).and_then(|(held, all, end)| {
+            let is_fresh = held.at.elapsed() < HELD_FOR;
+            let rest = pieces(all, end + BEHIND_ANSWER.len(), self.ttl);
+            // An answer is followed by a message of its own.
+            let begins = all.bytes().has_at(end, BEHIND_ANSWER);
+            (is_fresh && begins).then_some((held, rest))
+        });
+        let (thread, pieces) = match &rest {
+            Some((held, pieces)) => (
+                wire::Thread::Continue {
+                    previous_message_id: &held.answer,
+                },
+                pieces.as_slice(),
+            ),
+            None => (wire::Thread::Create, messages),
+        };
+        let mut body = vec![self.head(request, Some(thread))];
+        body.extend_from_slice(pieces);
+        let rest_of = rest.map(|(held, _)| held);
+        Some(HeldBody { body, rest_of })
+    }
+
+    fn hold(&mut self, first: &Arc<Message>, held: Held) {
+        self.encoded.hold(first, held);
+    }
+
+    fn hold_nothing(&mut self) {
+        self.holds = false;
     }
 }
 
@@ -115,6 +170,7 @@ impl Encoder {
             model_in_path: false,
             ttl: CacheTtl::default(),
             further: Map::new(),
+            holds: false,
         }
     }
 
@@ -159,6 +215,7 @@ impl Encoder {
             model_in_path: self.model_in_path,
             ttl: self.ttl,
             further: self.further.clone(),
+            holds: false,
         };
         (plain, generation != self.generation)
     }
@@ -178,6 +235,7 @@ impl Encoder {
             (binds_thinking && always_thinks).then_some(BINDING_CONTROLS),
             summarizes.then_some(SUMMARIES),
             (fast == FastMode::Preview).then_some(FAST_MODE),
+            self.holds.then_some(THREADS),
         ];
         betas.into_iter().flatten()
     }
@@ -219,6 +277,12 @@ impl Encoder {
         self
     }
 
+    /// Asks the server to hold conversations, if `is_wanted`.
+    pub fn holding(mut self, is_wanted: bool) -> Self {
+        self.holds = is_wanted;
+        self
+    }
+
     /// Asks for faster answers at a higher price, if `is_wanted` and the model has them.
     pub fn fast(mut self, is_wanted: bool) -> Self {
         let offered = Generation::of(&self.model.name).fast;
@@ -232,8 +296,10 @@ impl Encoder {
         self
     }
 
-    /// The body up to the messages. Its size does not grow with the session, so it is not cached.
-    fn head(&self, request: &Request) -> Bytes {
+    /// The body up to the messages. Its size does not grow with the session, so it is not cached. A server that continues a
+    /// conversation has its system prompt and its tools.
+    fn head(&self, request: &Request, thread: Option<wire::Thread<'_>>) -> Bytes {
+        let continues = matches!(thread, Some(wire::Thread::Continue { .. }));
         let begins_with_thinking = |answer: &Message| {
             let first = blocks(answer, &self.model).into_iter().next();
             first.as_ref().is_some_and(wire::Block::is_thinking)
@@ -252,6 +318,7 @@ impl Encoder {
             .tools
             .iter()
             .chain(added)
+            .filter(|_| !continues)
             .enumerate()
             .map(|(index, tool)| wire::Tool {
                 name: &tool.name,
@@ -263,7 +330,7 @@ impl Encoder {
             .system
             .iter()
             .map(String::as_str)
-            .filter(|text| !text.trim().is_empty())
+            .filter(|text| !text.trim().is_empty() && !continues)
             .map(|text| wire::SystemBlock {
                 text,
                 cache_control: None,
@@ -299,6 +366,7 @@ impl Encoder {
                 .map(|instructions| wire::Compaction::Summarize {
                     instructions: Some(instructions).filter(|text| !text.is_empty()),
                 }),
+            thread,
         };
         let mut head = match self.further.is_empty() {
             true => json(&head),
@@ -425,11 +493,13 @@ fn push<'a>(
     }
 }
 
-/// The bytes of all messages with their breakpoints, and the end of the body.
-fn pieces(conversation: &Conversation<Mark>, ttl: CacheTtl) -> Vec<Bytes> {
+/// The bytes of the messages from an offset on, with their breakpoints, and the end of the body.
+fn pieces(conversation: &Conversation<Mark>, from: usize, ttl: CacheTtl) -> Vec<Bytes> {
     let mark = conversation.mark();
     let breakpoints: Vec<_> = mark.breakpoints.into_iter().flatten().collect();
-    let mut pieces = conversation.bytes().split_by(&breakpoints, ttl.field());
+    let mut pieces = conversation
+        .bytes()
+        .split_by(from, &breakpoints, ttl.field());
     let end: &[u8] = if mark.open.is_some() { b"]}]}" } else { b"]}" };
     pieces.push(Bytes::from_static(end));
     pieces

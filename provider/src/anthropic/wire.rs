@@ -40,6 +40,18 @@ pub struct Head<'a> {
     pub system: Vec<SystemBlock<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compaction: Option<Compaction<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thread: Option<Thread<'a>>,
+}
+
+/// What the server does with the conversation.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Thread<'a> {
+    /// It holds it.
+    Create,
+    /// It puts what it holds, up to this answer, before the messages.
+    Continue { previous_message_id: &'a str },
 }
 
 /// The tool that is to be called.

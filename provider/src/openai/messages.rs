@@ -70,7 +70,7 @@ pub fn pieces(conversation: &Conversation<Mark>, breakpoint: Option<&'static str
         .collect();
     let mut pieces = conversation
         .bytes()
-        .split_by(&breakpoints, breakpoint.unwrap_or_default());
+        .split_by(0, &breakpoints, breakpoint.unwrap_or_default());
     let ends = match mark.is_open {
         true => ["\"", breakpoint.unwrap_or_default(), "}]}"],
         false => ["", "", "]}"],

@@ -87,7 +87,7 @@ impl RequestEncoder for Encoder {
                     bytes.push(&json(&input));
                 }
             });
-        body.extend(conversation.bytes().split_by(&[], ""));
+        body.extend(conversation.bytes().split_by(0, &[], ""));
         body.push(Bytes::from_static(b"]}"));
         body
     }

@@ -6,6 +6,7 @@ mod demanded;
 mod fallback;
 mod given_back;
 mod halves;
+mod held;
 mod limits;
 mod listing;
 mod llama_server;

@@ -256,6 +256,7 @@ fn connected(
         betas: &[],
         max_output: None,
         cache_ttl: ah_provider::caching::CacheTtl::default(),
+        conversation_state: Default::default(),
         server_compaction: false,
         fast_mode: false,
         keep_fact: None,

@@ -68,6 +68,7 @@ pub fn with_options<T>(
         betas: &["b1".to_owned()],
         max_output: None,
         cache_ttl: ah_provider::caching::CacheTtl::default(),
+        conversation_state: Default::default(),
         server_compaction: false,
         fast_mode: false,
         keep_fact: None,

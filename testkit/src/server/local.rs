@@ -127,6 +127,7 @@ impl Local {
                 message: format!(
                     "request ({input} tokens) exceeds the available context size ({window} tokens), try increasing it"
                 ),
+                code: None,
             }),
             Program::LmStudio => Err(Refusal::invalid(format!(
                 "The number of tokens to keep from the initial prompt is greater than the context length (n_keep: {input}>= \

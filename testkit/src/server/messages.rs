@@ -3,6 +3,7 @@
 pub mod binding;
 pub mod history;
 pub mod stream;
+pub mod threads;
 
 use serde_json::Value;
 
@@ -28,6 +29,7 @@ pub fn missing_beta(body: &Value, betas: &str) -> Option<&'static str> {
         (has_block("tool_addition"), "inline-tools-2026-09-15"),
         (summarizes, "compact-2026-09-04"),
         (binds, "thinking-binding-controls-2026-08-01"),
+        (!body["thread"].is_null(), threads::BETA),
     ];
     let is_named = |beta: &str| betas.split(',').any(|named| named.trim() == beta);
     let mut missing = needed

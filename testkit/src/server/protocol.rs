@@ -7,6 +7,7 @@ use ah_provider::script::format::{BlockContent, Turn};
 use serde_json::{Value, json};
 
 use super::messages::binding::Binding;
+use super::messages::threads::Answer;
 use super::new_input::NewInput;
 use super::vendor::{ANTHROPIC, Answers, Asked, Vendor};
 use super::{chat, messages, responses};
@@ -23,7 +24,7 @@ pub enum Protocol {
 }
 
 /// Error response to an invalid request.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Refusal {
     /// Status.
     pub status: u16,
@@ -31,6 +32,8 @@ pub struct Refusal {
     pub kind: &'static str,
     /// Text.
     pub message: String,
+    /// Code among the details, if it has one.
+    pub code: Option<&'static str>,
 }
 
 impl Refusal {
@@ -40,6 +43,7 @@ impl Refusal {
             status: 404,
             kind: "not_found_error",
             message: "Not found".to_owned(),
+            code: None,
         }
     }
 
@@ -49,6 +53,7 @@ impl Refusal {
             status: 400,
             kind: "invalid_request_error",
             message,
+            code: None,
         }
     }
 }
@@ -91,6 +96,7 @@ impl Protocol {
                 status: 401,
                 kind: "authentication_error",
                 message: "a key is required".to_owned(),
+                code: None,
             });
         }
         if self == Self::Messages && !headers.contains_key("anthropic-version") {
@@ -164,8 +170,8 @@ impl Protocol {
 
 /// Answer being streamed, in the form of its protocol.
 pub enum Stream {
-    /// Messages API, with the requested model and what its thinking is bound to.
-    Messages(String, Option<Binding>),
+    /// Messages API, with the requested model, what its thinking is bound to, and the answer so far.
+    Messages(String, Option<Binding>, Answer),
     /// Chat completions.
     Chat(chat::stream::Stream),
     /// The Responses API.
@@ -180,7 +186,7 @@ impl Stream {
         match protocol {
             Protocol::Messages => {
                 let model = body["model"].as_str().unwrap_or_default();
-                Self::Messages(model.to_owned(), Binding::of(body))
+                Self::Messages(model.to_owned(), Binding::of(body), Answer::to(body))
             }
             Protocol::Chat => Self::Chat(chat::stream::Stream::new(body, answers)),
             Protocol::Responses => Self::Responses(responses::stream::Stream::new(body, has_calls)),
@@ -190,7 +196,7 @@ impl Stream {
     /// Returns the bytes of `event`; `None` if the protocol has no such event.
     pub fn event(&mut self, event: &StreamEvent) -> Option<Vec<u8>> {
         match self {
-            Self::Messages(model, binding) => {
+            Self::Messages(model, binding, answer) => {
                 let signed = match (event, binding) {
                     (
                         StreamEvent::Delta {
@@ -204,7 +210,9 @@ impl Stream {
                     }),
                     _ => None,
                 };
-                messages::stream::event(signed.as_ref().unwrap_or(event), model)
+                let data = messages::stream::event(signed.as_ref().unwrap_or(event), model)?;
+                answer.note(&data);
+                Some(messages::stream::frame(&data))
             }
             Self::Chat(stream) => stream.event(event),
             Self::Responses(stream) => stream.event(event),

@@ -52,13 +52,14 @@ pub(super) fn refuse(
     answer.finish()
 }
 
-/// Streams the turn in the form of the protocol of `answer`.
+/// Streams the turn in the form of the protocol of `answer`, and calls `ended` before the client learns that it has ended.
 pub(super) fn play(
     mut out: OutgoingResponse<'_>,
     wire: &Wire,
     turn: &Turn,
     steps: impl Iterator<Item = Step>,
     mut answer: Stream,
+    ended: impl Fn(&Stream),
 ) -> Result<(), Broken> {
     if let Some(body) = &wire.body {
         out.push(body.as_bytes())?;
@@ -76,6 +77,9 @@ pub(super) fn play(
                     continue;
                 };
                 events += 1;
+                if event == StreamEvent::Ended {
+                    ended(&answer);
+                }
                 out.push(&bytes)?;
                 if matches!(event, StreamEvent::BlockStarted { index: 0, .. }) {
                     out.push(&answer.ping())?;

@@ -206,6 +206,7 @@ impl Vendor {
             status: rule.status,
             kind: "invalid_request_error",
             message,
+            code: None,
         };
         Some((rule, refusal))
     }

@@ -274,6 +274,7 @@ fn connect(route: &Route, model: &str, address: &str) -> Arc<dyn Provider> {
         betas: &[],
         max_output: None,
         cache_ttl: CacheTtl::default(),
+        conversation_state: Default::default(),
         server_compaction: false,
         fast_mode: false,
         keep_fact: None,

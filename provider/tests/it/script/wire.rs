@@ -32,6 +32,7 @@ fn client(server: &Server) -> Arc<dyn Provider> {
         betas: &[],
         max_output: None,
         cache_ttl: ah_provider::caching::CacheTtl::default(),
+        conversation_state: Default::default(),
         server_compaction: false,
         fast_mode: false,
         keep_fact: None,

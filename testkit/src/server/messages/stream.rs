@@ -19,9 +19,9 @@ pub fn failure(error: &Value) -> Vec<u8> {
     frame(&json!({"type": "error", "error": error}))
 }
 
-/// Returns the bytes of `event`; `None` if the API has no such event. `model` is the requested one.
-pub fn event(event: &StreamEvent, model: &str) -> Option<Vec<u8>> {
-    let data = match event {
+/// Returns the data of `event`; `None` if the API has no such event. `model` is the requested one.
+pub fn event(event: &StreamEvent, model: &str) -> Option<Value> {
+    Some(match event {
         StreamEvent::Sent { .. }
         | StreamEvent::LeftOut { .. }
         | StreamEvent::Retry(_)
@@ -67,8 +67,7 @@ pub fn event(event: &StreamEvent, model: &str) -> Option<Vec<u8>> {
             "usage": tokens(usage),
         }),
         StreamEvent::Ended => json!({"type": "message_stop"}),
-    };
-    Some(frame(&data))
+    })
 }
 
 fn start(block: &BlockStart) -> Value {

@@ -1,0 +1,115 @@
+//! Conversations that a server holds, so that requests send only what is new.
+//!
+//! What a server holds is a hint and never the truth: it may forget at any time, and then the whole conversation is sent
+//! again. The hint is dropped as soon as anything differs: another beginning of the request, another history, an answer that
+//! did not end. Nothing here does I/O.
+
+use std::sync::Arc;
+
+use ah_conversation::{ErrorClass, Message, ProviderError, StopReason, StreamEvent};
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+
+/// Whether servers hold conversations.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ConversationState {
+    /// Those of vendors that offer it do, at their own addresses. What stands between may leave out the field that asks for it, and
+    /// the model would not know the conversation.
+    #[default]
+    Auto,
+    /// All do whose API has it.
+    On,
+    /// None do.
+    Off,
+}
+
+/// What a server holds of a conversation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Held {
+    /// The server's name of its last answer, which it holds with all before.
+    pub answer: String,
+    /// The server's id of the request, by which the message with the answer is known.
+    pub request_id: String,
+    /// Number of messages that the request had.
+    pub messages: usize,
+    /// What stood before the messages in a body with all of them.
+    pub head: Bytes,
+    /// When the answer came.
+    pub at: Instant,
+}
+
+/// The body of a request to a server that is asked to hold the conversation.
+#[derive(Debug)]
+pub struct HeldBody {
+    /// The body, in pieces.
+    pub body: Vec<Bytes>,
+    /// What the server holds besides; `None` if the body has everything.
+    pub rest_of: Option<Held>,
+}
+
+/// Gathers from the events of an answer what the server holds after it.
+#[derive(Debug, Default)]
+pub(crate) struct Gathered {
+    answer: String,
+    request_id: String,
+    head: Bytes,
+    /// Whether the server keeps the answer.
+    is_kept: bool,
+}
+
+impl Gathered {
+    /// Notes an event. `body` is that of the request, with all messages.
+    pub(crate) fn note(&mut self, event: &StreamEvent, body: &[Bytes]) {
+        match event {
+            StreamEvent::Sent { .. } => {
+                *self = Self {
+                    head: body.first().cloned().unwrap_or_default(),
+                    ..Self::default()
+                };
+            }
+            StreamEvent::Accepted { request_id } => self.request_id.clone_from(request_id),
+            StreamEvent::Started { id, .. } => self.answer.clone_from(id),
+            StreamEvent::Stopping { stop_reason, .. } => {
+                self.is_kept = !matches!(stop_reason, StopReason::Refusal);
+            }
+            _ => {}
+        }
+    }
+
+    /// Returns what the server holds after the answer to a request with so many messages has ended.
+    pub(crate) fn held(self, messages: usize) -> Option<Held> {
+        let is_known = !self.answer.is_empty() && !self.request_id.is_empty();
+        (is_known && self.is_kept).then(|| Held {
+            answer: self.answer,
+            request_id: self.request_id,
+            messages,
+            head: self.head,
+            at: Instant::now(),
+        })
+    }
+}
+
+/// Whether a server that was sent the rest of a conversation may have forgotten the beginning. Whatever else it refuses is
+/// told more clearly when it has all.
+pub(crate) fn may_be_forgotten(error: &ProviderError) -> bool {
+    matches!(error.status, Some(400 | 404 | 409 | 422))
+}
+
+/// Whether a server refuses a request with all messages because it was asked to hold the conversation.
+pub(crate) fn refuses_to_hold(error: &ProviderError) -> bool {
+    let is_refusal = matches!(error.status, Some(400 | 422));
+    is_refusal && error.message.to_ascii_lowercase().contains("thread")
+}
+
+/// Whether a server has not looked at the request, so that it holds what it held.
+pub(crate) fn is_untouched(error: &ProviderError) -> bool {
+    matches!(error.class, ErrorClass::Overloaded | ErrorClass::RateLimit) && error.status.is_some()
+}
+
+/// Returns whether `answer` is the message of the answer that the server holds.
+pub(crate) fn is_answer(answer: &Arc<Message>, held: &Held) -> bool {
+    let id = { answer.response.as_ref() }.and_then(|response| response.request_id.as_deref());
+    id == Some(&held.request_id)
+}
