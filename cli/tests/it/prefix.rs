@@ -360,6 +360,38 @@ fn summary_of_the_server() -> Turn {
     }
 }
 
+/// A server that holds conversations has each of them as it would have been sent, and is sent what is new.
+#[test]
+fn a_server_that_holds_the_conversation_is_sent_what_is_new() {
+    for model in [BINDING, OLDER] {
+        let world = World::new();
+        let state = json!({"conversationState": "on"}).to_string();
+        world.write("../home/.ah/settings.json", state);
+        let looks_at = |at: usize| Turn {
+            thinking: Some("I shall look.".into()),
+            ..uses("bash", json!({"command": format!("true {at:02}")}))
+        };
+        let turns = (0..12).map(looks_at);
+        let turns = turns.chain([answer("A"), looks("Again."), answer("B")]);
+        let server = Server::new(turns);
+        // Another process does not know what is held.
+        talk(&world, &server, model, &[&["one"], &["two"]], |_| {});
+        assert_eq!(server.refusals(), Vec::<String>::new(), "{model}");
+        let requests = server.requests();
+        let kinds = requests.iter().map(|it| it.body["thread"]["type"].as_str());
+        let starts: Vec<_> = kinds.map(|kind| kind == Some("create")).collect();
+        let expected: Vec<_> = (0..15).map(|at| at == 0 || at == 13).collect();
+        assert_eq!(starts, expected, "{model}");
+        let whole = |at: usize| requests[at].whole.as_ref().unwrap_or(&requests[at].body);
+        for at in 1..requests.len() {
+            assert!(continues(whole(at), whole(at - 1)), "{model}: {at}");
+        }
+        let sizes: Vec<_> = requests[2..13].iter().map(|it| it.bytes).collect();
+        let (least, most) = sizes.iter().min().zip(sizes.iter().max()).unwrap();
+        assert!(most * 20 <= least * 21, "{model}: {sizes:?}");
+    }
+}
+
 /// Where the settings ask for it, the server writes the summary, and its block stands for what it summarises. A model
 /// that the server does not offer this for, and a server that does not know it, get the usual request.
 #[test]

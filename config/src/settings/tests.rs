@@ -7,6 +7,7 @@ use std::num::NonZero;
 use ah_agent::tool_search::ToolSearchMode;
 use ah_conversation::Effort;
 use ah_provider::caching::CacheTtl;
+use ah_provider::held::ConversationState;
 
 use super::conversation::{Channel, EditorMode, Kind, Notify, StatusLine};
 use super::work::{Phase, PhaseSettings};
@@ -41,7 +42,7 @@ fn known_keys_are_read() {
         "toolConcurrency": "serial",
         "maxToolResultChars": 2000, "maxToolOutputBytes": 1000,
         "effort": "xhigh", "maxThinkingTokens": 4000, "maxOutputTokens": 9000,
-        "cacheTtl": "1h", "serverCompaction": true, "fastMode": true, "keepWarm": 3, "firstEventTimeout": 900, "nextEventTimeout": 60,
+        "cacheTtl": "1h", "conversationState": "off", "serverCompaction": true, "fastMode": true, "keepWarm": 3, "firstEventTimeout": 900, "nextEventTimeout": 60,
         "temperature": 0.5, "topP": 0.9, "stop": ["END"],
         "permissions": {
             "allow": ["Bash(git log:*)"], "ask": ["WebFetch"], "deny": ["Edit"], "defaultMode": "acceptEdits",
@@ -121,6 +122,7 @@ fn known_keys_are_read() {
         },
         exchange: ExchangeSettings {
             cache_ttl: Some(CacheTtl::Hour),
+            conversation_state: Some(ConversationState::Off),
             server_compaction: Some(true),
             fast_mode: Some(true),
             keep_warm: Some(3),
@@ -347,7 +349,7 @@ fn the_schema_names_the_same_keys() {
     }
     assert_eq!(
         (properties.len(), permissions.len(), sandbox.len()),
-        (40, 6, 12),
+        (41, 6, 12),
         "a setting is missing in the schema"
     );
 }
