@@ -170,17 +170,27 @@ pub(crate) fn new_file(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Opens the file `path` for reading and writing; creates it, accessible to its owner only, if it is missing. A symbolic
-/// link, which may have come with a session, is refused.
+/// Opens the file `path` for reading and writing; creates it, accessible to its owner only, if it is missing. What is no plain
+/// file, such as a symbolic link or a named pipe, which may have come with a session, is refused at once.
 pub(crate) fn open_or_create(path: &Path) -> io::Result<File> {
-    OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(FILE_MODE)
-        .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
-        .open(path)
+    let mut how = OpenOptions::new();
+    how.write(true).create(true).truncate(false).mode(FILE_MODE);
+    plain(how, path)
+}
+
+/// Opens the file `path` for reading. What is no plain file is refused at once.
+pub(crate) fn open_to_read(path: &Path) -> io::Result<File> {
+    plain(OpenOptions::new(), path)
+}
+
+fn plain(mut how: OpenOptions, path: &Path) -> io::Result<File> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let how = how.read(true).custom_flags(flags.bits().cast_signed());
+    let file = how.open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::other("it is not a regular file")),
+    }
 }
 
 /// Removes a file; succeeds if it does not exist.

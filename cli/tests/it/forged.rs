@@ -248,6 +248,29 @@ fn no_command_obeys_the_session_of_a_stranger() {
     }
 }
 
+/// A pipe in the place of a session's file: nobody waits for the other end.
+#[test]
+fn no_command_waits_for_a_pipe_among_the_sessions() {
+    for ending in ["db", "db-wal", "db-journal", "queue.db", "lock"] {
+        let (world, id) = laid(Made::Stranger);
+        let path = world.file(&format!(".ah/{id}.{ending}"));
+        let _ = fs::remove_file(&path);
+        let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU);
+        rustix::fs::mknodat(rustix::fs::CWD, &path, kind, mode, 0).unwrap();
+        for line in [
+            "sessions",
+            "gc",
+            "gc --older-than 1",
+            "-r ID show",
+            "-r ID undo",
+            "doctor --offline",
+        ] {
+            let line = line.replace("ID", &id);
+            world.as_typed(line.split(' ')).run().without_panic();
+        }
+    }
+}
+
 /// The queue of tasks is the user's. Where a clone brings one, a worker runs none of it.
 #[test]
 fn a_queue_that_came_with_a_folder_is_not_run() {

@@ -1,13 +1,13 @@
 //! Opening a database that is there, which may be a stranger's.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read as _, Seek as _};
 use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags};
 
 use super::{Failure, plain, settled};
-use crate::paths::{file_name, is_sessions_folder, not_a_file, with_ending};
+use crate::paths::{file_name, is_sessions_folder, not_a_file, open_to_read, with_ending};
 
 /// Fails if something other than a file lies in the place of a database or its logs, since opening it could wait forever, or if
 /// its journal would have SQLite delete another file.
@@ -52,7 +52,7 @@ fn refuse_link_of_project(path: &Path) -> Result<(), Failure> {
 fn names_a_super_journal(journal: &Path) -> io::Result<bool> {
     const LENGTH: i64 = 8;
     const MAGIC: [u8; LENGTH as usize] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
-    let mut journal = match File::open(journal) {
+    let mut journal = match open_to_read(journal) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         opened => opened?,
     };

@@ -11,7 +11,7 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
-use crate::paths::open_or_create;
+use crate::paths::{open_or_create, open_to_read};
 
 /// Number of attempts, and the interval between them, to get the lock of a holder that has died: a child that it was
 /// just starting keeps the file open until its `exec`.
@@ -75,7 +75,7 @@ impl Lock {
     /// Returns whether a living process has the lock at `path`. It is not taken for that, unless the pid of a dead holder is
     /// another process's now.
     pub(super) fn is_held(path: &Path) -> bool {
-        let Ok(file) = File::open(path) else {
+        let Ok(file) = open_to_read(path) else {
             return false;
         };
         read_pid(&file).is_some_and(|pid| !has_died(pid))

@@ -3,12 +3,12 @@
 //! SQLite takes a log with an invalid header for an empty one, and deletes the log of a missing or empty database. Both
 //! may contain the latest messages, so such a log is kept under another name.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use crate::notice::Notice;
-use crate::paths::with_ending;
+use crate::paths::{open_to_read, with_ending};
 
 /// The first four bytes of a log; the last bit is the byte order of its checksums.
 const LITTLE_ENDIAN: u32 = 0x377f_0682;
@@ -44,7 +44,9 @@ fn log_of(path: &Path) -> PathBuf {
 
 fn is_readable(log: &Path) -> io::Result<bool> {
     let mut head = Vec::with_capacity(HEAD);
-    File::open(log)?.take(HEAD as u64).read_to_end(&mut head)?;
+    open_to_read(log)?
+        .take(HEAD as u64)
+        .read_to_end(&mut head)?;
     // A crash may have interrupted the first write; nothing was acknowledged then.
     if head.len() < HEAD {
         return Ok(true);
