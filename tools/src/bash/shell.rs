@@ -33,9 +33,6 @@ use proposal::proposal;
 pub(super) use repository::stays_in_repository;
 use word::Word;
 
-/// Limit for the names that a line has, each in all working directories that it may have: each is looked up.
-const MOST_PLACES: usize = 10_000;
-
 /// Analysis of a command line.
 pub(super) struct Analysis {
     /// The line and its commands.
@@ -82,7 +79,7 @@ impl Analysis {
 pub(super) fn analyze(line: &str, files: &dyn Files) -> Analysis {
     let mut parsed = parser::parse(line);
     let directories = Directories::of(&parsed);
-    if directories.number() * parsed.number_of_words() > MOST_PLACES {
+    if directories.name_too_much(line, &parsed) {
         return Analysis::opaque(line);
     }
     let links = parsed.commands.iter().map(makers_of_links).sum();

@@ -130,6 +130,18 @@ const PROGRAMS: &[&str] = &[
     "cat <&3",
     "type",
     "command -v",
+    "!",
+    "coproc",
+    "sed -n p",
+    "sed -i s/u/U/",
+    "awk 1",
+    "git diff --no-index",
+    "trap",
+    "hash -p",
+    "source",
+    "exec",
+    "cat << E\n$x $(cat secret/key)\nE\ncat",
+    "cat << E\n$((y))\nE\n",
 ];
 
 /// Words, some of which are quoted or expanded.
@@ -195,6 +207,25 @@ const WORDS: &[&str] = &[
     "\"echo x > made\"",
     "made",
     "/dev/null",
+    "$((y))",
+    "$[y]",
+    "${a[y]}",
+    "${x:y}",
+    "${!y}",
+    "${y@P}",
+    "${x:-$(victim)}",
+    "\"${x:=secret/key}\"",
+    "${x%%*}",
+    "$'vic\\x74im'",
+    "$'secret\\x2fkey'",
+    "{s,}ecret/key",
+    "~+/secret/key",
+    "\"$(< secret/key)\"",
+    ">(victim)",
+    "-exec",
+    "EXIT",
+    "&",
+    "|| victim",
 ];
 
 /// What comes before a command.
@@ -213,6 +244,17 @@ const ASSIGNMENTS: &[&str] = &[
     "HOME=secret ",
     "for x in secret notes; do ",
     "for y in 'b[$(victim)]'; do ",
+    "x=(secret/key victim); ",
+    "y='$(victim)'; ",
+    "declare -n x=y; ",
+    "PATH=sub:$PATH; ",
+    "PS4='$(victim)'; set -x; ",
+    "trap victim EXIT; ",
+    "cat() { victim; }; ",
+    "f() { victim; }; ",
+    "set -- secret/key; ",
+    "shopt -s expand_aliases extglob\n",
+    "until ",
 ];
 
 /// Programs with a rule that allows them.
@@ -246,8 +288,10 @@ fn simple(random: &mut Random) -> String {
     if random.is(35) {
         let assignment = random.one_of(ASSIGNMENTS);
         line.push_str(assignment);
-        if assignment.starts_with("for ") {
-            ends.push_str("; done");
+        match assignment {
+            "until " => ends.push_str("; do break; done"),
+            _ if assignment.starts_with("for ") => ends.push_str("; done"),
+            _ => {}
         }
     }
     line.push_str(random.one_of(PROGRAMS));
@@ -261,11 +305,28 @@ fn simple(random: &mut Random) -> String {
     line + &ends
 }
 
+/// A condition or a calculation, in which bash evaluates words of its own accord.
+fn evaluated(random: &mut Random) -> String {
+    let mut word = || random.one_of(WORDS);
+    let (left, right) = (word(), word());
+    match random.below(6) {
+        0 => format!("[[ {left} -eq {right} ]]"),
+        1 => format!("[[ -v {left} || {right} == x ]]"),
+        2 => "(( y ))".to_owned(),
+        3 => format!("case {left} in {right}) victim;; *) cat {right};; esac"),
+        4 => format!("for ((i=y; i<1; i++)); do cat {left}; done"),
+        _ => format!("f() {{ cat {left}; }}; f {right}"),
+    }
+}
+
 /// Returns a line of up to three commands.
 fn line(random: &mut Random) -> String {
     let mut line = simple(random);
     for _ in 0..random.below(3) {
-        let next = simple(random);
+        let next = match random.is(15) {
+            true => evaluated(random),
+            false => simple(random),
+        };
         line = match random.below(9) {
             0..=2 => format!("{line}; {next}"),
             3 => format!("{line} && {next}"),
@@ -497,8 +558,13 @@ async fn tried(mut random: Random, lines: u64) -> Tally {
         dangers: vec![0; promises.len()],
         broken: Vec::new(),
     };
-    for index in 0..lines {
+    let mut index = 0;
+    while index < lines {
         let line = line(&mut random);
+        if !is_of_grammar(&program, &line) {
+            continue;
+        }
+        index += 1;
         let call = ToolUse {
             id: "call".into(),
             name: "bash".into(),
@@ -508,8 +574,7 @@ async fn tried(mut random: Random, lines: u64) -> Tally {
         let is_allowed =
             |permissions: &Permissions| permissions.decide(&call, &accesses) == Decision::Allow;
         let allowed: Vec<_> = promises.iter().map(|(_, it, _)| is_allowed(it)).collect();
-        let is_tried = allowed.contains(&true) || index < CONTROLS;
-        if !is_tried || !is_of_grammar(&program, &line) {
+        if !allowed.contains(&true) && index > CONTROLS {
             continue;
         }
         let (output, has_victim_run) = jail.run(&program, &line).await;

@@ -7,6 +7,10 @@ use super::word::{Spelling, Word};
 
 /// Limit for the working directories that a line may have, one after the other.
 const MAX_DIRECTORIES: usize = 64;
+/// Limit for the names that a line has, each in all working directories that it may have: each is looked up.
+const MOST_PLACES: usize = 10_000;
+/// Limit for the names of one path: the system takes none of more, and each of them may be a link.
+const MOST_NAMES: usize = 2_048;
 /// Variables that decide where `cd` and `~` lead.
 const STEERING: [&str; 5] = ["CDPATH", "HOME", "OLDPWD", "PWD", "DIRSTACK"];
 
@@ -21,6 +25,13 @@ pub(super) struct Directories {
 }
 
 impl Directories {
+    /// Returns whether the line of which they are names more than is looked up.
+    pub fn name_too_much(&self, line: &str, parsed: &ParsedLine) -> bool {
+        let is_long = |word: &str| word.matches('/').count() > MOST_NAMES;
+        let places = self.number() * parsed.number_of_words();
+        places > MOST_PLACES || line.split_whitespace().any(is_long)
+    }
+
     /// Returns the directories of a parsed line, in whatever order its commands run.
     pub fn of(parsed: &ParsedLine) -> Self {
         let mut directories = Self {

@@ -414,13 +414,14 @@ fn shell(words: &[Word]) -> Option<Vec<Start>> {
     let mut at = 1;
     while let Some(word) = words.get(at) {
         let text = word.text.as_deref()?;
-        let Some(flags) = text
-            .strip_prefix(['-', '+'])
-            .filter(|flags| !flags.is_empty())
-        else {
+        let Some(flags) = text.strip_prefix(['-', '+']) else {
             break;
         };
         at += 1;
+        // It ends the options like two of them.
+        if text == "-" {
+            break;
+        }
         if let Some(long) = flags.strip_prefix('-') {
             if long.is_empty() {
                 break;

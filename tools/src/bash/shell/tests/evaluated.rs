@@ -7,7 +7,7 @@ use super::super::Analysis;
 use super::*;
 
 /// Lines that run `rm` where a value, a name or a callback is evaluated.
-const RUN: [&str; 47] = [
+const RUN: [&str; 51] = [
     "y='b[$(rm x)]'; test -v 'a[y]'",
     "y='b[$(rm x)]'; [ -v 'a[y]' ]",
     "y='b[`rm x`]'; [ ! -v 'a[y]' ]",
@@ -47,6 +47,10 @@ const RUN: [&str; 47] = [
     "compgen -C 'rm x'",
     "fc -s git=rm",
     "bash -coo pipefail posix 'rm x'",
+    "bash -c - 'rm x'",
+    "bash -c + 'rm x'",
+    "bash -c -- 'rm x'",
+    "sh -c + - 'rm x'",
     "bash -oco pipefail posix 'rm x'",
     "echo rm x | xargs -I{} sh -c '{}'",
     "echo rm x | xargs -I X sh -c X",
@@ -302,4 +306,16 @@ fn a_line_with_too_many_places_may_be_anything() {
     };
     assert!(commands(3).is_some());
     assert!(commands(2_000).is_none());
+}
+
+#[test]
+fn a_path_of_too_many_names_may_be_anything() {
+    for name in ["a/", "../", "~/", "./"] {
+        let commands = |times| {
+            let line = format!("cat notes {}", name.repeat(times));
+            analyze(&line, &in_w).line.commands
+        };
+        assert!(commands(100).is_some());
+        assert!(commands(200_000).is_none());
+    }
 }
