@@ -57,6 +57,7 @@ mod prefix;
 mod presets;
 mod questions;
 mod random;
+mod reach;
 mod repl;
 mod repositories;
 mod roles;
