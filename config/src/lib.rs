@@ -47,6 +47,7 @@ pub mod server_file;
 pub mod server_files;
 pub mod settings;
 mod stand_in;
+pub mod stated;
 mod tier;
 pub mod trust;
 pub mod untrusted;

@@ -6,6 +6,7 @@
 
 pub mod assemble;
 pub mod command_files;
+pub mod conditions;
 mod config_tool;
 pub mod confinement;
 pub mod desk;

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::artifact::Artifacts;
 use ah_config::settings::work::SetupSettings;
+use ah_config::stated::{self, is_command, script};
 
 /// Name of the setting.
 pub const SETTING: &str = "work.setup";
@@ -134,7 +135,16 @@ const SOURCES: &[(&str, Reader)] = &[
     (STEPS, steps),
     (".devcontainer/devcontainer.json", container),
     (".devcontainer.json", container),
-    ("AGENTS.md", instructions),
+    ("AGENTS.md", |text| stated::below(text, &SETUP)),
+];
+
+/// Words of headings about the setup.
+const SETUP: [&str; 5] = [
+    "setup",
+    "set up",
+    "install",
+    "dependencies",
+    "getting started",
 ];
 
 /// A lock file, and the command that fetches what it names into the project's folder.
@@ -337,42 +347,6 @@ fn steps(text: &str) -> Vec<String> {
     commands
 }
 
-fn is_command(line: &&str) -> bool {
-    !line.is_empty() && !line.starts_with('#')
-}
-
-/// Returns the commands of a script: its lines, or all of it if they depend on each other.
-fn script<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<String> {
-    let all = joined(lines.filter(is_command));
-    let is_dependent = |line: &String| {
-        let first = line.split([' ', ';', '=']).next().unwrap_or_default();
-        let words = [
-            "cd", "pushd", "export", "set", "source", ".", "if", "for", "while", "case", "eval",
-        ];
-        let is_assignment = line.contains('=') && !line.contains(' ');
-        is_assignment || words.contains(&first) || line.ends_with('{') || line.contains("<<")
-    };
-    if all.len() > 1 && all.iter().any(is_dependent) {
-        vec![format!("set -e\n{}", all.join("\n"))]
-    } else {
-        all
-    }
-}
-
-/// Joins lines that end with a backslash with the next.
-fn joined<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<String> {
-    let mut all = Vec::new();
-    let mut open = String::new();
-    for line in lines {
-        match line.strip_suffix('\\') {
-            Some(part) => open.push_str(part),
-            None => all.push(std::mem::take(&mut open) + line),
-        }
-    }
-    all.extend((!open.is_empty()).then_some(open));
-    all
-}
-
 /// Returns the commands that a dev container runs when it is created.
 fn container(text: &str) -> Vec<String> {
     let value: Value = json::from_str(&without_comments(text)).unwrap_or_default();
@@ -448,36 +422,6 @@ fn without_comments(text: &str) -> String {
         clean.push(c);
     }
     clean
-}
-
-/// Returns the commands of the first block of code below a heading about the setup.
-fn instructions(text: &str) -> Vec<String> {
-    let is_about = |line: &str| {
-        let title = line.to_ascii_lowercase();
-        let words = [
-            "setup",
-            "set up",
-            "install",
-            "dependencies",
-            "getting started",
-        ];
-        line.starts_with('#') && words.iter().any(|word| title.contains(word))
-    };
-    let mut lines = text.lines().skip_while(|line| !is_about(line)).skip(1);
-    let is_fence = |line: &str| line.trim_start().starts_with("```");
-    let Some(fence) = lines
-        .by_ref()
-        .find(|line| is_fence(line) || line.starts_with('#'))
-    else {
-        return Vec::new();
-    };
-    let language = fence.trim_start().trim_start_matches('`').trim();
-    if !is_fence(fence) || !matches!(language, "" | "sh" | "bash" | "shell" | "console") {
-        return Vec::new();
-    }
-    let block = lines.take_while(|line| !is_fence(line)).map(str::trim);
-    let block = block.map(|line| line.trim_start_matches("$ "));
-    script(block)
 }
 
 #[cfg(test)]
