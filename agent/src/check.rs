@@ -30,19 +30,71 @@ enum Next {
 }
 
 impl Session {
+    /// Runs `prompt` to its end, or until `stop`. If it is empty, the check alone runs on what earlier runs have done; the model
+    /// is asked only if it does not pass.
+    ///
+    /// # Errors
+    ///
+    /// If the conversation cannot be stored; every other failure is a [`RunOutcome`].
+    pub async fn run_or_check(
+        &mut self,
+        prompt: Vec<ContentBlock>,
+        stop: &Stop,
+    ) -> Result<RunOutcome, StoreError> {
+        let is_empty =
+            |block: &ContentBlock| { block.as_text() }.is_some_and(|text| text.trim().is_empty());
+        if self.settings.check.is_none() || !prompt.iter().all(is_empty) {
+            return self.run(prompt, stop).await;
+        }
+        let (started, stop) = self.begin_time(stop);
+        self.announce(String::new());
+        if self.is_told_of_check(Origin::Prompt, &stop).await? {
+            return self.go_on(started, &stop).await;
+        }
+        let ended = stop.reason(self.ports.clock.now());
+        let reason = self.reason_after_check(ended.unwrap_or(ExitReason::EndTurn));
+        // What was asked and answered before is no part of it.
+        let outcome = RunOutcome {
+            duration_ms: self.ports.clock.now().since(started),
+            verification: self.take_verification(),
+            ..RunOutcome::new(reason)
+        };
+        self.end(&outcome).await?;
+        Ok(outcome)
+    }
+
+    /// Lets further runs go on until this check passes; without one, until the model ends its turn.
+    pub fn set_check(&mut self, check: Option<Arc<dyn Check>>) {
+        self.settings.check = check;
+    }
+
     /// Runs the check, if there is one and the model has just ended its turn; returns whether the run continues.
     pub(crate) async fn is_continued_by_check(&mut self, stop: &Stop) -> Result<bool, StoreError> {
-        let Some(check) = self.settings.check.clone().filter(|_| self.owes_check()) else {
+        match self.owes_check() {
+            true => self.is_told_of_check(Origin::Reminder, stop).await,
+            false => Ok(false),
+        }
+    }
+
+    /// Runs the check; if the model can do something about what it shows, tells it. What it is told begins a run if it is a
+    /// prompt.
+    async fn is_told_of_check(&mut self, origin: Origin, stop: &Stop) -> Result<bool, StoreError> {
+        let Some(check) = self.settings.check.clone() else {
             return Ok(false);
         };
-        let number = failures(self.transcript.run()).count() + 1;
+        let begins = origin == Origin::Prompt;
+        let number = match begins {
+            true => 1,
+            false => failures(self.transcript.run()).count() + 1,
+        };
         let clock = self.ports.clock.clone();
         let run = tokio::select! {
             biased;
             () = stop.wait(&*clock) => return Ok(false),
             run = check.run() => run,
         };
-        let next = after(self.transcript.run(), &*check, &run, number);
+        let before = if begins { &[] } else { self.transcript.run() };
+        let next = after(before, &*check, &run, number);
         let verification = Verification::of(&*check, &run, number);
         self.verification = Some(verification.clone());
         match next {
@@ -52,8 +104,7 @@ impl Session {
                     verification,
                     is_last: false,
                 });
-                self.append(Origin::Reminder, vec![ContentBlock::text(text)])
-                    .await?;
+                self.append(origin, vec![ContentBlock::text(text)]).await?;
                 // What comes now is checked anew.
                 self.verification = None;
                 Ok(true)
@@ -110,7 +161,8 @@ impl Session {
 
 /// Returns the messages about failed checks, the last first.
 fn failures(run: &[Arc<Message>]) -> impl Iterator<Item = String> {
-    let is_failure = |message: &&Arc<Message>| message.origin == Origin::Reminder;
+    let is_failure =
+        |message: &&Arc<Message>| matches!(message.origin, Origin::Reminder | Origin::Prompt);
     let texts = run.iter().rev().filter(is_failure).map(|it| it.text());
     texts.filter(|text| text.starts_with(MARK))
 }

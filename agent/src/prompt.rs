@@ -115,13 +115,7 @@ impl Prompt<'_> {
                 "Before you finish, the file `{file}` must exist: producing it is part of the task."
             )
         });
-        let check = self.check.map(|command| {
-            format!(
-                "When you end your turn, `{command}` is run on a copy of the project, and you are told if it does not pass. \
-                 Do not change what it is made of (tests, their configuration) unless the task says so: it has to pass with \
-                 these files as they are now, too."
-            )
-        });
+        let check = self.check.map(about_check);
         let timeout = self
             .timeout_seconds
             .map(|seconds| format!("You have {seconds} seconds for the whole task."));
@@ -137,6 +131,15 @@ impl Prompt<'_> {
             ("--append-system-prompt", self.append.unwrap_or_default()),
         ])
     }
+}
+
+/// Says that a run goes on until this command passes.
+pub fn about_check(command: &str) -> String {
+    format!(
+        "When you end your turn, `{command}` is run on a copy of the project, and you are told if it does not pass. Do not change \
+         what it is made of (tests, their configuration) unless the task says so: it has to pass with these files as they are now, \
+         too."
+    )
 }
 
 /// Returns the text of a block.

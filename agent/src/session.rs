@@ -373,7 +373,8 @@ impl Session {
         }
     }
 
-    async fn end(&mut self, outcome: &RunOutcome) -> Result<(), StoreError> {
+    /// Tells the end of a run.
+    pub(crate) async fn end(&mut self, outcome: &RunOutcome) -> Result<(), StoreError> {
         let error = outcome.failure.as_ref().map(ToString::to_string);
         if let Some(error) = &error {
             self.emit(&EventKind::Error {

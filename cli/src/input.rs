@@ -88,14 +88,20 @@ pub fn source(prompt: &TypedPrompt, options: &Options, config: &Config) -> Resul
         return Ok(Source::Prompt(String::new()));
     }
     let text = match (&prompt.text, &options.prompt.skill) {
-        // A skill is a task by itself, so no prompt is needed.
-        (None, Some(_)) if io::stdin().is_terminal() => None,
+        // A skill is a task by itself, and a check of what was done, so no prompt is needed.
+        (None, skill)
+            if (skill.is_some() || options.checks_alone()) && io::stdin().is_terminal() =>
+        {
+            None
+        }
         (text, _) => self::prompt(text.as_deref(), config.interface)?,
     };
     match (text, &options.prompt.skill) {
         (Some(text), _) => Ok(Source::Prompt(text)),
-        (None, Some(_)) => Ok(Source::Prompt(String::new())),
-        (None, None) => {
+        (None, skill) if skill.is_some() || options.checks_alone() => {
+            Ok(Source::Prompt(String::new()))
+        }
+        (None, _) => {
             let error = Error::usage("no prompt");
             Err(error.hint("run `ah \"TASK\"`, or pipe the prompt in"))
         }

@@ -18,6 +18,7 @@ use crate::origin::{Origin, Sourced};
 use crate::overrides::RunOptions;
 use crate::plugin::Plugin;
 use crate::sandboxing::Sandboxing;
+use crate::settings::check::CheckConfig;
 use crate::settings::conversation::ConversationConfig;
 use crate::settings::exchange::ExchangeConfig;
 use crate::settings::requests::RequestConfig;
@@ -59,6 +60,8 @@ pub struct Config {
     pub exchange: ExchangeConfig,
     /// Access to the web.
     pub web: WebConfig,
+    /// The check of a run.
+    pub check: CheckConfig,
     /// The terminal conversation.
     pub conversation: ConversationConfig,
     /// Settings of `ah work`.
@@ -123,6 +126,12 @@ impl Config {
     pub fn changes(&self, session: &str) -> Option<PathBuf> {
         let home = self.home.as_deref()?;
         Some(home.join("changes").join(session))
+    }
+
+    /// Returns the folder with what is sealed for the checks of sessions, a file for each; `None` without a home. No command can
+    /// write there either.
+    pub fn seals(&self) -> Option<PathBuf> {
+        Some(self.home.as_deref()?.join("seals"))
     }
 
     /// Returns the user's folders, the other agent's first: later ones take precedence.

@@ -22,6 +22,7 @@ impl Config {
         entries.extend(self.exchange.entries());
         let web = self.web.entries();
         entries.extend(web.map(|(key, value, origin)| (key, json!(value), origin)));
+        entries.extend(self.check.entries());
         entries.extend(self.conversation.entries());
         entries.extend(entry("work", &self.work));
         let mode = &self.permission_mode;

@@ -17,6 +17,7 @@ use serde_json::{Map, Value};
 use crate::concurrency::Concurrency;
 use crate::layers::{SettingsSource, Sources};
 use crate::profile::Profile;
+use crate::settings::check::CheckSettings;
 use crate::tier::SandboxTier;
 use crate::trust::Reason;
 
@@ -58,6 +59,8 @@ pub struct Overrides {
     pub settings: Option<SettingsSource>,
     /// The settings files that count.
     pub setting_sources: Option<Sources>,
+    /// The check of a run.
+    pub check: CheckSettings,
     /// Plugins.
     pub plugins: Vec<PluginFolder>,
     /// Choices that have no setting.
@@ -69,8 +72,6 @@ pub struct Overrides {
 pub struct RunOptions {
     /// Limits of the run.
     pub limits: RunLimits,
-    /// What must pass before the run ends.
-    pub check: Option<CheckOptions>,
     /// Parts of the system prompt, and other inputs of the model.
     pub prompt: PromptOptions,
     /// The available tools.
@@ -85,6 +86,8 @@ pub struct RunOptions {
     pub betas: Vec<String>,
     /// The scenario file to record the run to.
     pub record: Option<PathBuf>,
+    /// Whether the files of the check are sealed as they are now, and not as the session has sealed them before.
+    pub is_resealed: bool,
     /// Whether nothing of the session is kept on disk.
     pub is_ephemeral: bool,
 }
@@ -104,36 +107,6 @@ pub struct RunLimits {
     pub max_budget_usd: Option<f64>,
     /// Time since the prompt.
     pub timeout: Option<Duration>,
-}
-
-/// What must pass before a run ends, and how it is run.
-#[derive(Debug, Clone, PartialEq)]
-pub struct CheckOptions {
-    /// The command line.
-    pub command: String,
-    /// Patterns of files that are sealed besides the usual ones; with `!` before it, of files that are not.
-    pub seals: Vec<String>,
-    /// Most runs of it in one run.
-    pub most: usize,
-    /// Time limit of a run of it.
-    pub timeout: Duration,
-}
-
-impl CheckOptions {
-    /// Most runs of a check in one run of the session, unless told otherwise.
-    pub const MOST: usize = 10;
-    /// Time limit of a run of it, unless told otherwise.
-    pub const TIMEOUT: Duration = Duration::from_secs(600);
-
-    /// Returns a check with the usual limits.
-    pub fn new(command: String) -> Self {
-        Self {
-            command,
-            seals: Vec::new(),
-            most: Self::MOST,
-            timeout: Self::TIMEOUT,
-        }
-    }
 }
 
 /// Parts of the system prompt, and other inputs of the model.

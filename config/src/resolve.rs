@@ -22,6 +22,7 @@ use crate::project::{counting, permission_mode, tighten, trust};
 use crate::rules::{directories, forbids_bypass, hooks, may_bypass, refuse_bypass, rules};
 use crate::sandboxing::Sandboxing;
 use crate::settings::Settings;
+use crate::settings::check::{CheckConfig, CheckSettings};
 use crate::settings::conversation::ConversationConfig;
 use crate::settings::exchange::ExchangeConfig;
 use crate::settings::requests::{RequestConfig, RequestSettings};
@@ -142,6 +143,7 @@ impl Config {
             requests: requests(&overrides, &process, &first)?,
             exchange: ExchangeConfig::of(&first.groups(|settings| &settings.exchange)),
             web: WebConfig::of(&layers, &first),
+            check: check(&overrides.check, &first),
             conversation: ConversationConfig::of(&first.groups(|settings| &settings.conversation)),
             work: first.value(|settings| settings.work.clone()),
             before_plan: overrides.before_plan,
@@ -359,6 +361,13 @@ fn requests(
     requests.effort = first.chosen(overrides.effort, |settings| settings.requests.effort);
     requests.max_thinking_tokens = max_thinking_tokens(overrides, process, first)?;
     Ok(requests)
+}
+
+/// Returns the settings of the check, with what was typed.
+fn check(typed: &CheckSettings, first: &First<'_>) -> CheckConfig {
+    let mut layers = first.groups(|settings| &settings.check);
+    layers.insert(first.managed().layers.len(), (typed, &Origin::CommandLine));
+    CheckConfig::of(&layers)
 }
 
 /// Returns whether the run is a plain loop.

@@ -1,5 +1,6 @@
 //! One settings file: JSON with known keys; errors name line and column.
 
+pub mod check;
 pub mod conversation;
 pub mod exchange;
 mod file;
@@ -20,6 +21,7 @@ use ah_provider::named_server::NamedServer;
 use serde_json::value::RawValue;
 
 use crate::error::Error;
+use check::CheckSettings;
 use conversation::ConversationSettings;
 use exchange::ExchangeSettings;
 use file::File;
@@ -66,6 +68,8 @@ pub struct Settings {
     pub web: WebSettings,
     /// Settings of `ah work`.
     pub work: Option<WorkSettings>,
+    /// The check of a run.
+    pub check: CheckSettings,
     /// The terminal conversation.
     pub conversation: ConversationSettings,
 }
@@ -76,6 +80,7 @@ impl Settings {
         Ok(self.tools.read(file, key, value)?
             || self.requests.read(file, key, value)?
             || self.exchange.read(file, key, value)?
+            || self.check.read(file, key, value)?
             || self.conversation.read(file, key, value)?)
     }
 }

@@ -23,6 +23,7 @@ pub fn restrict(settings: &mut Settings) -> Vec<&'static str> {
         tools,
         requests,
         exchange,
+        check,
         conversation,
         providers,
         api_key_helper,
@@ -50,6 +51,7 @@ pub fn restrict(settings: &mut Settings) -> Vec<&'static str> {
     taken.extend(tools.restrict());
     taken.extend(requests.restrict());
     taken.extend(exchange.restrict());
+    taken.extend(check.restrict());
     taken.extend(conversation.restrict());
     let mut take = |key, is_there: bool| taken.extend(is_there.then_some(key));
     take("providers", !std::mem::take(providers).is_empty());

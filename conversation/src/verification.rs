@@ -45,6 +45,17 @@ pub enum Evidence {
     NotTried,
 }
 
+impl Evidence {
+    /// Returns the word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Verified => "verified",
+            Self::Claimed => "claimed",
+            Self::NotTried => "not tried",
+        }
+    }
+}
+
 /// A sealed file that differs from what it was at the beginning.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangedSeal {

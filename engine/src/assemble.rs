@@ -1,7 +1,7 @@
 //! Assembly of a session: the only place that names concrete providers, stores and tools.
 
 pub(crate) mod agents;
-mod check;
+pub mod check;
 mod hooks;
 mod isolation;
 pub mod mcp;

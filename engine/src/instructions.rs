@@ -81,7 +81,7 @@ pub fn system_prompt(
         context: context.context(),
         skills: &listed,
         must_produce: must_produce.as_deref(),
-        check: { config.run.check.as_ref() }.map(|check| check.command.as_str()),
+        check: config.check.command(),
         timeout_seconds: { config.run.limits.timeout }
             .map(|timeout| milliseconds(timeout).div_ceil(1_000)),
         append,

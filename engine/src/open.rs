@@ -13,7 +13,7 @@ use tokio::time::sleep;
 use crate::assemble::{self, SessionInputs, SessionView};
 use crate::place::{SessionLocation, check_point, existing};
 use crate::plan::SessionPlan;
-use crate::session_folders::note_place;
+use crate::session_folders::{note_place, sessions_in};
 use crate::session_model::SessionModel;
 use crate::small;
 
@@ -31,12 +31,12 @@ pub struct Opened {
 }
 
 /// A session that is being opened, and was not there before: it is removed if that fails, or it would be the current one.
-struct Made(Option<Paths>);
+struct Made(Option<(Sessions, Paths)>);
 
 impl Drop for Made {
     fn drop(&mut self) {
-        if let Some(paths) = self.0.take()
-            && let Err(error) = Sessions::in_folder(paths.folder()).remove(&paths)
+        if let Some((sessions, paths)) = self.0.take()
+            && let Err(error) = sessions.remove(&paths)
         {
             let path = paths.database().display();
             tracing::warn!("cannot remove `{path}`, a session that was not begun: {error}");
@@ -100,6 +100,7 @@ async fn begin(
         None => provider,
     };
     let config = &*config;
+    let of = |paths: &Paths| sessions_in(paths.folder().to_owned(), config);
     let store = match store {
         Some(store) => store,
         None => {
@@ -114,14 +115,14 @@ async fn begin(
             let found = location.insert(found);
             let new = found.made();
             let opened = open_when_free(found, plan, config.interface).await?;
-            made.0 = new;
+            made.0 = new.map(|paths| (of(&paths), paths));
             Arc::new(opened)
         }
     };
     if let Some(location) = &location {
         warnings.extend(location.notice());
         if let Some(begun) = location.begun(&store, plan).await? {
-            made.0 = Some(begun);
+            made.0 = Some((of(&begun), begun));
         }
         warnings.extend(location.prepare(&store, plan, config, fork_at).await?);
     }

@@ -35,7 +35,7 @@ pub const STRANGE: &str = "not made by you";
 pub(crate) fn sessions_in(folder: PathBuf, config: &Config) -> Sessions {
     let queue = config.queue_folder(&folder);
     let sessions = Sessions::in_folder(folder).queued_in(queue);
-    let sessions = sessions.known_by(known_sessions(config));
+    let sessions = { sessions.known_by(known_sessions(config)) }.with_files_in(config.seals());
     if config.trust.is_given() {
         sessions
     } else {

@@ -65,6 +65,9 @@ impl Paths {
     /// Beginning of the names of journals of file changes, beside the outputs.
     pub const CHANGES: &str = "changes-";
 
+    /// Beginning of the names of outputs of a session's checks, beside those of calls.
+    pub(crate) const CHECK: &str = "check-";
+
     /// Beginning of the names of versions of files that two agents have changed differently, beside the outputs.
     pub const CONFLICTS: &str = "conflict-";
 

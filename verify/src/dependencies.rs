@@ -18,17 +18,18 @@ const AT_THE_TOP: [&str; 3] = [".venv", "venv", "vendor"];
 const CACHES: [&str; 4] = ["__pycache__", ".cache", ".vite", ".vitest"];
 
 /// The folders of a project.
-#[derive(Debug)]
-pub(crate) struct Dependencies(Vec<Dependency>);
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Dependencies(pub(crate) Vec<Dependency>);
 
-#[derive(Debug)]
-struct Dependency {
+/// One of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Dependency {
     /// Path in the project: the folder, or a link to it.
-    path: PathBuf,
+    pub(crate) path: PathBuf,
     /// The folder itself.
-    folder: PathBuf,
+    pub(crate) folder: PathBuf,
     /// Stands for its content when the check was sealed.
-    content: [u8; 32],
+    pub(crate) content: [u8; 32],
 }
 
 /// Whether something with this name, so deep in a project, is of dependencies.

@@ -1,14 +1,15 @@
 //! The check of a run (`--until`): a command that passes once the work is done, run by the engine where the model's
 //! commands cannot reach it.
 //!
-//! What the check is made of is taken when the session begins (`sealed`): tests, the configuration of what runs them, the
-//! files that the command names. The check runs in a copy of the project (`place`), first as the project is, and, if
+//! What the check is made of is taken when the session begins (`sealed`), and kept for those who continue it (`kept`): tests, the
+//! configuration of what runs them, the files that the command names. The check runs in a copy of the project (`place`), first as the project is, and, if
 //! something sealed has changed, once more with that as it was. What passes in a copy that earlier checks have used is repeated
 //! in a new one. Programs of dependencies (`node_modules`) are used where they are, and must not change (`dependencies`). What
 //! the command itself believes of the product's code is beyond this: a product that ends the process of its tests with success
 //! passes them.
 
 mod dependencies;
+mod kept;
 mod place;
 mod sealed;
 mod shadow;
@@ -27,6 +28,7 @@ use ah_sandbox::Sandbox;
 use async_trait::async_trait;
 
 use dependencies::Dependencies;
+use kept::Kept;
 use place::Place;
 use sealed::Sealed;
 use tree::{Extent, Tree};
@@ -54,6 +56,10 @@ pub struct CheckPlan {
     pub place: (PathBuf, Box<dyn fmt::Debug + Send + Sync>),
     /// Patterns of files that are sealed besides the usual ones; with `!` before it, of files that are not.
     pub seals: Vec<String>,
+    /// File that keeps what is sealed for those who continue the session, where commands cannot write; `None` if nobody does.
+    pub kept: Option<PathBuf>,
+    /// Whether the files are sealed as they are now, whatever is kept.
+    pub is_resealed: bool,
     /// Files of the project that nobody may read.
     pub hidden: Vec<PathBuf>,
     /// Most runs of it.
@@ -100,11 +106,39 @@ impl Verifier {
     ///
     /// # Errors
     ///
-    /// If the project cannot be read, has too many files, or a pattern is none; the text says which.
+    /// If the project cannot be read, has too many files, a pattern is none, or what is sealed cannot be kept; the text says
+    /// which.
     pub fn seal(plan: CheckPlan) -> Result<Self, String> {
-        let (extent, tree) = Extent::first(&plan.project, plan.hidden.clone())?;
-        let sealed = Sealed::take(&plan.project, &tree, &plan.command, &plan.seals)?;
-        let dependencies = Dependencies::of(&plan.project);
+        let path = plan.kept.as_deref();
+        let before = path.filter(|_| !plan.is_resealed).map(kept::read);
+        let before = before.transpose()?.flatten();
+        let take = |tree| Sealed::take(&plan.project, tree, &plan.command, &plan.seals);
+        let (extent, sealed, dependencies) = match before {
+            None => {
+                let (extent, tree) = Extent::first(&plan.project, plan.hidden.clone())?;
+                (extent, take(&tree)?, Dependencies::of(&plan.project))
+            }
+            Some(before) => {
+                let extent = Extent {
+                    hidden: plan.hidden.clone(),
+                    caches: before.caches.clone(),
+                    known: before.known.clone(),
+                };
+                let sealed = take(&Tree::of(&plan.project, &extent)?)?.continued(&before);
+                (extent, sealed, before.dependencies)
+            }
+        };
+        if let Some(path) = path {
+            let kept = Kept {
+                caches: extent.caches.clone(),
+                known: extent.known.clone(),
+                named: (*sealed.named).clone(),
+                modules: (*sealed.modules).clone(),
+                files: (*sealed.files).clone(),
+                dependencies: dependencies.clone(),
+            };
+            kept::write(path, &kept)?;
+        }
         let place = Place::open(&plan.place.0).map_err(|error| unusable(&plan.place.0, &error))?;
         Ok(Self {
             extent,

@@ -11,6 +11,7 @@ use ah_beneath::Folder;
 use ah_conversation::ChangedSeal;
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
+use crate::kept::Kept;
 use crate::place::{Place, Thing};
 use crate::shadow::is_shadow;
 use crate::tree::Tree;
@@ -70,10 +71,10 @@ pub(crate) struct Sealed {
     /// Those of [`RUNNERS`] alone.
     runners: GlobSet,
     exceptions: GlobSet,
-    named: Arc<BTreeSet<PathBuf>>,
+    pub(crate) named: Arc<BTreeSet<PathBuf>>,
     /// Files of the project that have the name of a module of Python, and had it before.
-    modules: Arc<BTreeSet<PathBuf>>,
-    files: Arc<BTreeMap<PathBuf, Thing>>,
+    pub(crate) modules: Arc<BTreeSet<PathBuf>>,
+    pub(crate) files: Arc<BTreeMap<PathBuf, Thing>>,
 }
 
 impl Sealed {
@@ -122,6 +123,23 @@ impl Sealed {
         }
         sealed.files = Arc::new(files);
         Ok(sealed)
+    }
+
+    /// Returns these with what was sealed before in their place: of files that were there then and are meant only now, and of
+    /// those that the command names only now, what is there counts. What else is new was made by the run.
+    pub(crate) fn continued(mut self, before: &Kept) -> Self {
+        let now = Arc::unwrap_or_clone(std::mem::take(&mut self.files));
+        let is_new_name =
+            |path: &PathBuf| self.named.contains(path) && !before.named.contains(path);
+        let is_meant = |path: &PathBuf| before.known.contains(path) || is_new_name(path);
+        let mut files: BTreeMap<_, _> = now.into_iter().filter(|it| is_meant(&it.0)).collect();
+        let kept = before.files.iter();
+        let kept = kept.filter(|(path, _)| !self.exceptions.is_match(path));
+        files.extend(kept.map(|(path, thing)| (path.clone(), thing.clone())));
+        self.files = Arc::new(files);
+        self.named = Arc::new(self.named.union(&before.named).cloned().collect());
+        self.modules = Arc::new(before.modules.clone());
+        self
     }
 
     /// Whether a path is, or would be, one of a sealed file.
@@ -231,8 +249,11 @@ fn named(top: &Folder, tree: &Tree, command: &str, sealed: &Sealed) -> BTreeSet<
             let found = [Path::new(word).to_owned(), beside.join(word)].into_iter();
             for found in found.filter_map(|path| plain(&path)) {
                 let is_program = is_tool(&found) || is_script(&found);
-                if is_program && tree.0.contains_key(&found) && named.insert(found.clone()) {
-                    waiting.push(found);
+                if is_program && tree.0.contains_key(&found) {
+                    let is_test = sealed.patterns.is_match(&found);
+                    if named.insert(found.clone()) && !is_test {
+                        waiting.push(found);
+                    }
                 }
             }
         }
@@ -333,7 +354,7 @@ mod tests {
             ("product.sh", ""),
             ("helper.sh", ""),
             ("unrelated.sh", ""),
-            ("Makefile", "test:\n\tsh run-tests.sh\n"),
+            ("Makefile", "test:\n\tsh run-tests.sh; sh tests/run.sh\n"),
             ("run-tests.sh", ""),
             ("probe*", ""),
         ];

@@ -27,9 +27,9 @@ pub(crate) struct Extent {
     /// Absolute paths of files that nobody may read.
     pub(crate) hidden: Vec<PathBuf>,
     /// Absolute paths of caches.
-    caches: BTreeSet<PathBuf>,
+    pub(crate) caches: BTreeSet<PathBuf>,
     /// Files that were there, relative to the project.
-    known: BTreeSet<PathBuf>,
+    pub(crate) known: BTreeSet<PathBuf>,
 }
 
 impl Extent {

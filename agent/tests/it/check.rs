@@ -61,6 +61,27 @@ async fn a_run_ends_once_its_check_passes() {
     }
 }
 
+/// Without a prompt only the check runs. What it shows begins a run, which may be checked as often as any other.
+#[tokio::test]
+async fn a_check_needs_no_prompt() {
+    for (number, requests, evidence) in [
+        (1, 0, Evidence::Verified),
+        (3, 2, Evidence::Verified),
+        (4, 2, Evidence::Claimed),
+    ] {
+        let mut world = World::new([says("Done."), says("Still."), says("Still.")]);
+        world.settings.check = Some(PassesAt::new(4));
+        world.run("mend").await;
+        let mut again = world.resumed([says("Now."), says("Now, then.")]);
+        again.settings.check = Some(PassesAt::new(number));
+        let outcome = again.check_alone().await;
+        let verification = outcome.verification.unwrap();
+        assert_eq!(verification.evidence, evidence);
+        assert_eq!(again.requests().len(), requests);
+        assert_eq!(verification.checks, number.min(3));
+    }
+}
+
 /// What a process has not told before it died, another one finds out, and repeats nothing else.
 #[tokio::test]
 async fn an_answer_that_was_not_checked_is_checked_by_who_resumes_the_run() {

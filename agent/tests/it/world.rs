@@ -216,6 +216,15 @@ impl World {
             .is_err()
     }
 
+    /// Checks what was done, without a prompt.
+    pub(crate) async fn check_alone(&mut self) -> RunOutcome {
+        let mut session = self.open().await.unwrap();
+        let stop = Stop::interrupt(CancellationToken::new());
+        let outcome = session.run_or_check(Vec::new(), &stop).await.unwrap();
+        session.close("other").await.unwrap();
+        outcome
+    }
+
     async fn try_run(
         &self,
         prompt: &str,

@@ -1,7 +1,7 @@
 //! Options as choices for the engine's configuration.
 
 use ah_config::layers::{SettingsSource, Sources};
-use ah_config::overrides::{CheckOptions, McpSource, SystemPromptSource};
+use ah_config::overrides::{McpSource, SystemPromptSource};
 use ah_config::trust::Reason;
 use ah_config::{Error, Overrides, parse_rules};
 use ah_conversation::Environment;
@@ -36,12 +36,12 @@ impl Options {
         if let Some(names) = &self.setting_sources {
             overrides.setting_sources = Some(Sources::parse(Some(&names.join(",")))?);
         }
+        overrides.check.until.clone_from(&self.until);
         let run = &mut overrides.run;
         run.limits.max_turns = self.max_turns;
         run.limits.max_tokens = self.max_tokens;
         run.limits.max_budget_usd = self.max_budget_usd;
         run.limits.timeout = self.timeout;
-        run.check = self.until.clone().map(CheckOptions::new);
         match &self.system_prompt {
             SystemPrompt::BuiltIn => {}
             SystemPrompt::Appended(text) => run.prompt.append_system_prompt = Some(text.clone()),

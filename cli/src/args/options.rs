@@ -146,6 +146,14 @@ pub struct ModelOptions {
     pub record: Option<PathBuf>,
 }
 
+impl Options {
+    /// Whether a session is continued to check what it has done, if there is no prompt.
+    pub fn checks_alone(&self) -> bool {
+        let resume = &self.resume;
+        self.check.until.is_some() && (resume.continue_last || resume.resume.is_some())
+    }
+}
+
 impl ModelOptions {
     /// Returns the thinking budget in tokens, by whichever option it was given.
     pub fn thinking_budget(&self) -> Option<u32> {
@@ -186,13 +194,16 @@ pub struct CheckOptions {
     #[arg(long, value_name = "COMMAND")]
     pub until: Option<String>,
     /// Seal these files as well, as tests are; '!PATTERN' does not seal them
-    #[arg(long, value_name = "PATTERN", requires = "until")]
+    #[arg(long, value_name = "PATTERN")]
     pub seal: Vec<String>,
+    /// Seal the files as they are now, not as the session began
+    #[arg(long)]
+    pub reseal: bool,
     /// Check at most so often
-    #[arg(long, value_name = "N", requires = "until", value_parser = at_least_one::<u32>)]
+    #[arg(long, value_name = "N", value_parser = at_least_one::<u32>)]
     pub max_checks: Option<u32>,
     /// Stop a check after this many seconds
-    #[arg(long, value_name = "SECONDS", requires = "until", value_parser = positive)]
+    #[arg(long, value_name = "SECONDS", value_parser = positive)]
     pub check_timeout: Option<f64>,
 }
 

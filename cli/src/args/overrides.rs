@@ -1,14 +1,16 @@
 //! Conversion of the options to the typed values of the configuration.
 
 use std::collections::BTreeMap;
+use std::num::NonZero;
 use std::time::Duration;
 
 use ah_config::layers::{SettingsSource, Sources};
 use ah_config::overrides::{
-    CheckOptions, HostOptions, McpSource, Overrides, PluginFolder, PromptOptions, RunLimits,
-    RunOptions, SandboxChoice, SandboxOptions, SystemPromptSource, ToolOptions,
+    HostOptions, McpSource, Overrides, PluginFolder, PromptOptions, RunLimits, RunOptions,
+    SandboxChoice, SandboxOptions, SystemPromptSource, ToolOptions,
 };
 use ah_config::profile::Profile;
+use ah_config::settings::check::{CheckSettings, Seconds};
 use ah_config::trust::Reason;
 use ah_config::{Concurrency, Error, ErrorKind, SandboxTier, parse_rules, parse_servers};
 use ah_conversation::{PermissionMode, json};
@@ -58,6 +60,7 @@ impl Options {
             setting_sources: { self.settings.setting_sources.as_deref() }
                 .map(|list| Sources::parse(Some(list)))
                 .transpose()?,
+            check: self.check.check_settings()?,
             plugins: self.settings.plugins(),
             run: self.run_options()?,
         })
@@ -66,7 +69,6 @@ impl Options {
     fn run_options(&self) -> Result<RunOptions, Error> {
         Ok(RunOptions {
             limits: self.limits.run_limits(),
-            check: self.check.check_options()?,
             prompt: self.prompt.prompt_options()?,
             tools: ToolOptions {
                 profile: self.tools.profile.map(Profile::from),
@@ -79,6 +81,7 @@ impl Options {
             only_named_mcp_servers: self.tools.strict_mcp_config,
             betas: self.model.betas.clone(),
             record: self.model.record.clone(),
+            is_resealed: self.check.reseal,
             is_ephemeral: self.resume.no_session_persistence,
         })
     }
@@ -127,24 +130,14 @@ impl options::LimitOptions {
 }
 
 impl options::CheckOptions {
-    fn check_options(&self) -> Result<Option<CheckOptions>, Error> {
-        let Some(command) = self.until.clone() else {
-            return Ok(None);
-        };
-        if command.trim().is_empty() {
-            return Err(Error::usage("--until needs a command".to_owned())
-                .hint("for example `--until 'make test'`"));
-        }
-        let usual = CheckOptions::new(command);
-        let most = self.max_checks.and_then(|most| usize::try_from(most).ok());
-        let timeout = { self.check_timeout }
-            .map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX));
-        Ok(Some(CheckOptions {
-            seals: self.seal.clone(),
-            most: most.unwrap_or(usual.most),
-            timeout: timeout.unwrap_or(usual.timeout),
-            ..usual
-        }))
+    fn check_settings(&self) -> Result<CheckSettings, Error> {
+        let timeout = self.check_timeout.map(Seconds::try_from).transpose();
+        Ok(CheckSettings {
+            until: self.until.clone(),
+            seal: (!self.seal.is_empty()).then(|| self.seal.clone()),
+            max_checks: { self.max_checks }.and_then(|most| NonZero::new(most as usize)),
+            check_timeout: timeout.map_err(Error::usage)?,
+        })
     }
 }
 

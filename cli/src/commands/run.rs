@@ -70,7 +70,8 @@ pub fn run(prompt: &TypedPrompt, options: &Options, config: &Config) -> Result<u
 fn conversation(prompt: &TypedPrompt, options: &Options, config: &Config) -> Option<Display> {
     let output = &options.output;
     let is_text = matches!(output.output_format, None | Some(OutputFormat::Text));
-    let does_nothing_else = options.prompt.skill.is_some() || options.prompt.init_only;
+    let does_nothing_else =
+        options.prompt.skill.is_some() || options.prompt.init_only || options.checks_alone();
     let says_nothing = prompt.text.is_none() && !does_nothing_else;
     if !says_nothing || !is_text || config.interface != Interface::Native {
         return None;
@@ -196,7 +197,7 @@ async fn finish(
     let (mut session, store) = (opened.session, opened.store);
     tell_notices(&store).await;
     let stop = Stop::interrupt(signals.token().clone());
-    let outcome = session.run(prompt, &stop).await;
+    let outcome = session.run_or_check(prompt, &stop).await;
     // Any write may detect damage.
     tell_notices(&store).await;
     let mut outcome = outcome?;

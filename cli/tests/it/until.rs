@@ -1,5 +1,6 @@
 //! `--until`: a run goes on until the engine has seen its check pass, and says so only then.
 
+mod continued;
 mod liars;
 
 use ah_provider::script::format::Turn;
@@ -23,12 +24,12 @@ const JSON: [&str; 4] = [
     "json",
 ];
 
-fn bash(command: &str) -> Turn {
+pub fn bash(command: &str) -> Turn {
     uses("bash", json!({"command": command}))
 }
 
 /// A world with the product and its test.
-fn world() -> World {
+pub fn world() -> World {
     let world = World::new();
     world.write("add.sh", ADD);
     world.write("tests/add.sh", format!("echo testing\n{TEST}"));
@@ -158,6 +159,33 @@ fn without_a_check_nothing_is_called_verified() {
         let all = format!("{}{}", ended.stdout, ended.stderr);
         assert!(!all.contains("verif"), "{all}");
     }
+}
+
+/// Hosts of the SDKs are told of it as of a goal: what is left to do, and that nothing is.
+#[test]
+fn hosts_are_told_of_a_goal() {
+    let world = world();
+    let turns = [
+        says("It is done."),
+        bash("sed -i 's/-/+/' add.sh"),
+        says("Now it is."),
+    ];
+    let stream = ["--verbose", "--output-format", "stream-json"];
+    let arguments: Vec<_> = JSON[..2].iter().copied().chain(stream).collect();
+    let ended = run(&world, turns, &arguments);
+    let goals = ended.stdout.lines().filter_map(|line| {
+        let mut line: Value = serde_json::from_str(line).unwrap();
+        (line["type"] == "active_goal").then(|| line["value"].take())
+    });
+    let goals: Vec<_> = goals.collect();
+    let [open, met] = goals.as_slice() else {
+        panic!("{goals:?}")
+    };
+    assert_eq!(open["condition"], CHECK);
+    assert_eq!(open["iterations"], 1);
+    assert_eq!(open["last_reason"], "exit 1");
+    assert!(open["set_at"].as_i64() > Some(0), "{open}");
+    assert!(met.is_null(), "{met}");
 }
 
 #[test]

@@ -69,6 +69,7 @@ fn known_keys_are_read() {
         "trustedFolders": ["~/src"],
         "web": {"reader": "haiku", "privateHosts": ["wiki.lan"], "search": "brave"},
         "work": {"maxPrs": 2, "phases": {"do": {"timeout": 600}}},
+        "until": "make test", "seal": ["src/**"], "maxChecks": 3, "checkTimeout": 1.5,
         "editorMode": "vim",
         "statusLine": {"type": "command", "command": "line", "padding": 1, "refreshInterval": 5, "more": 1},
         "notify": {"channel": "osc9", "command": "tell", "after": 3}
@@ -188,6 +189,12 @@ fn known_keys_are_read() {
             )]),
             ..WorkSettings::default()
         }),
+        check: CheckSettings {
+            until: Some("make test".to_owned()),
+            seal: Some(vec!["src/**".to_owned()]),
+            max_checks: NonZero::new(3),
+            check_timeout: Some(1.5.try_into().unwrap()),
+        },
         conversation: ConversationSettings {
             editor_mode: Some(EditorMode::Vi),
             status_line: Some(StatusLine {
@@ -239,6 +246,10 @@ fn errors_say_where() {
             "s.json:2:11: unknown field `baseURL`, expected one of `api`, `baseUrl`, `keyEnv`, `keyCommand`, \
              `keyHeader`, `headers`, `extraBody`, `quirks`",
         ),
+        (
+            "{\"checkTimeout\": 0}",
+            "s.json:1:18: 0 is not a time limit in seconds",
+        ),
         ("[1]", "s.json:1:1: invalid type: sequence, expected a map"),
         ("{\"model\": \"x\",}", "s.json:1:15: key must be a string"),
         ("{\"model\"", "s.json:1:8: EOF while parsing an object"),
@@ -281,6 +292,7 @@ fn schema() -> serde_json::Value {
         ToolSettings::schemas(),
         RequestSettings::schemas(),
         ExchangeSettings::schemas(),
+        CheckSettings::schemas(),
         ConversationSettings::schemas(),
     ];
     for (key, declared) in groups.concat() {
@@ -349,7 +361,7 @@ fn the_schema_names_the_same_keys() {
     }
     assert_eq!(
         (properties.len(), permissions.len(), sandbox.len()),
-        (41, 6, 12),
+        (45, 6, 12),
         "a setting is missing in the schema"
     );
 }

@@ -4,12 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ah_config::own_folder::OwnFolder;
-use ah_config::{Config, Error};
+use ah_config::{Config, Error, Origin};
 use ah_conversation::Check;
 use ah_store::SessionStore;
 use ah_tools::Shell;
 use ah_verify::{CheckPlan, Confine, Verifier};
 
+use crate::conditions;
 use crate::confinement::{SandboxStatus, few, for_check};
 
 /// Prefix of the temporary folders with copies of projects. Confined commands have temporary folders of their own.
@@ -24,19 +25,27 @@ fn seals<'a>(paths: impl Iterator<Item = &'a Path>) -> String {
     }
 }
 
+/// Returns the error for a check that is no command; the hint names those that the project has.
+fn none(config: &Config) -> Error {
+    let known = conditions::hint(&conditions::of(config));
+    let known = known.unwrap_or_else(|| "for example `--until 'make test'`".to_owned());
+    Error::usage("--until needs a command").hint(known)
+}
+
 /// Returns the check that the options ask for, with its files sealed; `tell` is told which.
 ///
 /// # Errors
 ///
 /// If the files cannot be sealed, or the check cannot be confined here.
-pub(crate) fn of(
+pub fn of(
     config: &Config,
     status: &SandboxStatus,
     store: &SessionStore,
     tell: impl FnOnce(&str),
 ) -> Result<Option<Arc<dyn Check>>, Error> {
-    let Some(options) = &config.run.check else {
-        return Ok(None);
+    let Some(command) = config.check.command() else {
+        let typed = { config.check.until.as_ref() }.filter(|it| it.origin == Origin::CommandLine);
+        return typed.map_or(Ok(None), |_| Err(none(config)));
     };
     let failed = |text: String| Error::failure(format!("cannot check the run: {text}"));
     let made = OwnFolder::make(PLACE).and_then(|kept| {
@@ -72,14 +81,18 @@ pub(crate) fn of(
     let below = cwd.and_then(|cwd| cwd.strip_prefix(&project).ok().map(ToOwned::to_owned));
     let hidden = ah_tools::denied_files(&config.permissions().hidden());
     let verifier = Verifier::seal(CheckPlan {
-        command: options.command.clone(),
+        command: command.to_owned(),
         project,
         cwd: below.unwrap_or_default(),
         place: (place, Box::new(kept)),
-        seals: options.seals.clone(),
+        seals: config.check.seals().to_owned(),
+        kept: { config.seals() }
+            .filter(|_| store.is_on_disk())
+            .map(|seals| seals.join(store.id().as_str())),
+        is_resealed: config.run.is_resealed,
         hidden: hidden.into_iter().collect(),
-        most: options.most,
-        timeout: options.timeout,
+        most: config.check.most(),
+        timeout: config.check.timeout(),
         outputs: store.outputs().to_owned(),
         shell: Shell::new(&config.environment).program,
         confine,

@@ -452,7 +452,7 @@ impl Worker {
         if !self.limit(engaged) {
             return Ok(RunOutcome::new(ExitReason::MaxBudget));
         }
-        engaged.session.run(content, stop).await
+        engaged.session.run_or_check(content, stop).await
     }
 
     /// Limits the next run to what is left of the budget; returns whether anything is.

@@ -54,6 +54,8 @@ pub struct Sessions {
     folder: PathBuf,
     /// The folder with the queue of their runs.
     queue: PathBuf,
+    /// The folder with a file of each session that goes when the session does.
+    apart: Option<PathBuf>,
     /// The user's sessions; `None` if all are.
     known: Option<KnownSessions>,
     /// Whether the folder must not be a symbolic link.
@@ -78,6 +80,7 @@ impl Sessions {
         Self {
             queue: folder.clone(),
             folder,
+            apart: None,
             known: None,
             refuses_link: false,
         }
@@ -94,6 +97,12 @@ impl Sessions {
     pub fn queued_in(self, queue: impl Into<PathBuf>) -> Self {
         let queue = queue.into();
         Self { queue, ..self }
+    }
+
+    /// Returns the same sessions, of which each has a file in another folder as well, named by its id.
+    #[must_use]
+    pub fn with_files_in(self, apart: Option<PathBuf>) -> Self {
+        Self { apart, ..self }
     }
 
     /// Returns the folder of the sessions, and that of the queue.
@@ -353,12 +362,19 @@ impl Sessions {
                 if !is_unused()? {
                     return Ok(false);
                 }
-                let removed = remove_files(paths);
+                let removed = remove_files(paths).and_then(|()| self.remove_apart(paths));
                 drop(lock);
                 removed
                     .map_err(|error| Failure::from(error).at("cannot remove", paths.database()))?;
                 Ok(true)
             }
+        }
+    }
+
+    fn remove_apart(&self, paths: &Paths) -> io::Result<()> {
+        match (&self.apart, paths.id()) {
+            (Some(apart), Some(id)) => remove_if_exists(&apart.join(id.as_str())),
+            _ => Ok(()),
         }
     }
 
@@ -520,7 +536,7 @@ fn unused_files(paths: &Paths, files: &[PathBuf]) -> Vec<PathBuf> {
                 // They are needed should the session be continued.
                 .filter(|path| {
                     let name = file_name(path);
-                    let needed = [Paths::CHANGES, Paths::CONFLICTS, Paths::LAYER];
+                    let needed = [Paths::CHANGES, Paths::CHECK, Paths::CONFLICTS, Paths::LAYER];
                     !needed.iter().any(|beginning| name.starts_with(beginning))
                 }),
         );

@@ -239,7 +239,8 @@ impl Text {
         if let Some(group) = &self.view.group {
             self.screen.answer(format!("::group::{group}\n").as_bytes());
         }
-        if !self.screen.look.err_is_terminal && self.view.interface == Interface::Native {
+        let is_shown = !self.screen.look.err_is_terminal && !prompt.is_empty();
+        if is_shown && self.view.interface == Interface::Native {
             self.note(&format!(">>> {}", neutralise(prompt)));
         }
     }
