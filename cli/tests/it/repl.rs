@@ -4,6 +4,7 @@ mod earlier;
 mod files;
 mod first;
 mod found;
+mod goals;
 mod live;
 mod login;
 mod mentions;

@@ -105,6 +105,8 @@ pub enum Task {
     Prompt(String),
     /// Runs a prompt with pictures.
     Show(String, Vec<Image>),
+    /// Works until a check passes, or says what it is: what was typed after `/goal`.
+    Goal(String),
     /// Asks a side question, which does not become part of the conversation.
     Aside(String),
     /// Runs the messages that other processes have queued.

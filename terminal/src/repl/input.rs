@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ah_conversation::{
     EventKind, Model, PermissionMode, Progress, ServerPrompt, SkipDelay, Task, TaskUpdate,
-    ToolUseId,
+    ToolUseId, Verification,
 };
 use ah_render::Line;
 use crossterm::event::Event;
@@ -129,6 +129,8 @@ pub struct Opened {
     pub is_bound: bool,
     /// Cost so far in US dollars, as far as prices are known.
     pub cost: f64,
+    /// What is known about the work, if a check says when it is done.
+    pub check: Option<Verification>,
     /// Input of the user's status line, if one is configured.
     pub facts: Option<Box<Facts>>,
 }

@@ -233,6 +233,7 @@ impl<'a> RemoteWorker<'a> {
             place: remote.place.unwrap_or_else(|| intro::short_place(config)),
             is_sandboxed: config.leaves_mode_open(),
             is_bound: false,
+            check: None,
             cost: 0.0,
             facts: None,
         };

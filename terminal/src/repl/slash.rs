@@ -55,6 +55,8 @@ pub enum Action {
     Show,
     /// Changes to plan mode, and runs a prompt in it.
     Plan,
+    /// Works until a check passes, or says what the session works for.
+    Goal,
     /// Asks a side question.
     Aside,
     /// Shows the permissions, or changes a rule.
@@ -149,6 +151,11 @@ pub const COMMANDS: &[Command] = &[
         "plan",
         "switch to plan mode (read-only): /plan [PROMPT]",
         Action::Plan,
+    ),
+    command(
+        "goal",
+        "work until a check passes: /goal [off] [WORDS] [--until CMD]",
+        Action::Goal,
     ),
     command("btw", "ask a side question: /btw QUESTION", Action::Aside),
     command(

@@ -299,6 +299,11 @@ fn event(app: &mut App, kind: &EventKind) {
                 session.context = tokens;
             }
         }
+        EventKind::Checked { verification, .. } => {
+            if let Some(session) = &mut app.session {
+                session.check = Some(verification.clone());
+            }
+        }
         _ => {}
     }
     let beside = app.background.running();

@@ -15,8 +15,7 @@ use super::slash;
 use super::status;
 use crate::print::wrap::width;
 use crate::print::{count, elapsed, mode, money};
-use ah_conversation::neutralise;
-use ah_conversation::{MailKind, PermissionMode};
+use ah_conversation::{MailKind, PermissionMode, Verification, neutralise, title_of};
 use ah_render::{Line, Palette};
 
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
@@ -25,6 +24,8 @@ pub const FRAME_MS: u64 = 100;
 /// Prompt before the typed text, and before its further lines.
 const PROMPT: &str = "> ";
 const FURTHER: &str = "  ";
+/// Longest command of a check in the status line, in characters.
+const LONGEST_COMMAND: usize = 24;
 /// Lines of a terminal from which on there is room for the status line below a question, and for a rule above the input.
 const ROOMY: usize = 12;
 /// Largest number of lines shown of the output of a running tool.
@@ -320,6 +321,7 @@ fn own_status(app: &App) -> String {
         1 => Some((5, "1 task running".to_owned())),
         running => Some((5, format!("{running} tasks running"))),
     });
+    parts.extend(session.check.as_ref().map(|check| (7, goal(check))));
     // The folder is known best.
     parts.push((1, neutralise(&session.place).into_owned()));
     parts.push((3, neutralise(&session.model.name).into_owned()));
@@ -346,6 +348,16 @@ fn own_status(app: &App) -> String {
             _ => return line,
         }
     }
+}
+
+/// Says what a session works for, and how that stands: ``until `make test`: claimed``.
+fn goal(check: &Verification) -> String {
+    let command = title_of(&check.command, LONGEST_COMMAND);
+    format!(
+        "until `{}`: {}",
+        neutralise(&command),
+        check.evidence.word()
+    )
 }
 
 /// Returns the end of the open line of the answer, as far as there is room.

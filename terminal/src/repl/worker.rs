@@ -8,6 +8,7 @@ use std::time::Duration;
 use ah_agent::{Leaving, RunOutcome, Session, Stop};
 use ah_conversation::{
     Clock as _, ContentBlock, ExitReason, Image, MailKind, MessageId, Store as _, StoreError,
+    Verification,
 };
 use ah_ids::SystemClock;
 use ah_render::{Line, Style};
@@ -63,6 +64,8 @@ pub struct SessionWorker {
     shared: Vec<String>,
     /// The session's name, or the words it began with.
     title: Option<String>,
+    /// What the check of the last run has shown.
+    checked: Option<Verification>,
     /// What logins had kept before the last one.
     kept: Kept,
     /// Version of the servers whose prompts the terminal knows.
@@ -89,6 +92,7 @@ impl SessionWorker {
             later: VecDeque::new(),
             shared: Vec::new(),
             title: None,
+            checked: None,
             kept: Kept::default(),
             served: 0,
             left: None,
@@ -117,6 +121,7 @@ impl SessionWorker {
                 Task::Prompt(text) => self.prompt(&text, Vec::new()).await?,
                 Task::Show(text, images) => self.prompt(&text, images).await?,
                 Task::TakeMail => self.take_mail().await?,
+                Task::Goal(typed) => self.goal(&typed).await?,
                 Task::Aside(question) => self.aside(&question).await?,
                 Task::Compact(wanted) => self.compact(&wanted).await?,
                 Task::Shell(command, is_shared) => self.shell(&command, is_shared).await?,
@@ -234,6 +239,7 @@ impl SessionWorker {
             is_sandboxed: settings.permissions.confined,
             is_bound: self.is_bound(),
             cost: self.factory.link.totals().cost.usd(),
+            check: self.known(),
             facts: self.facts().map(Box::new),
         })));
     }
@@ -506,6 +512,7 @@ impl SessionWorker {
         let Some(outcome) = outcome? else {
             return Ok(Ending::Well);
         };
+        self.checked.clone_from(&outcome.verification);
         Ok(match (&outcome.failure, &outcome.reason) {
             (Some(failure), _) => Ending::Failed(failure.to_string(), failure.hint()),
             (None, ExitReason::Interrupted) if leaving.is_asked() && !token.is_cancelled() => {
@@ -535,6 +542,7 @@ impl SessionWorker {
 mod beside;
 mod close;
 mod export;
+mod goal;
 mod hand_over;
 mod lending;
 mod past;

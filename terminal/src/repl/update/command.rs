@@ -69,6 +69,8 @@ pub fn perform(app: &mut App, call: &Call, now: Instant) -> Vec<Effect> {
             begin(app, call.command.name, Task::Own(arguments.collect()), now)
         }
         Action::Plan => plan(app, &rest, now),
+        Action::Goal if matches!(&*rest, "" | "off") => vec![Effect::Task(Task::Goal(rest))],
+        Action::Goal => prompt::run(app, &format!("/goal {rest}"), Task::Goal(rest), now),
         Action::Aside if rest.is_empty() => {
             app.hint = Some("/btw takes a question".to_owned());
             Vec::new()
@@ -163,7 +165,7 @@ fn found(app: &mut App, value: &str, now: Instant) -> Vec<Effect> {
     };
     let wants_words = matches!(
         call.command.action,
-        Action::Export | Action::Steer | Action::Rename | Action::Aside
+        Action::Export | Action::Goal | Action::Steer | Action::Rename | Action::Aside
     );
     let typed = app.editor.take();
     if wants_words {

@@ -40,6 +40,7 @@ fn idle() -> App {
         place: "project".to_owned(),
         is_sandboxed: true,
         is_bound: false,
+        check: None,
         cost: 0.0,
         facts: None,
     });

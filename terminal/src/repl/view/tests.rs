@@ -255,6 +255,7 @@ fn a_status_line_leaves_out_what_is_known_best() {
         place: "some-project (main)".to_owned(),
         is_sandboxed: false,
         is_bound: false,
+        check: None,
         cost: 0.004,
         facts: None,
     });
@@ -263,6 +264,10 @@ fn a_status_line_leaves_out_what_is_known_best() {
         app.size.0 = columns;
         lines.push(bottom(&app, columns).concat());
     }
+    let session = app.session.as_mut().unwrap();
+    session.check = Some(ah_conversation::Verification::not_tried("make test", 9));
+    app.size.0 = 120;
+    lines.push(bottom(&app, 120).concat());
     insta::assert_snapshot!(lines.join("\n"), @r"
     ask before each action · some-project (main) · claude-sonnet-4-5-20250929 · 2% of 200.0k · <$0.01 · ? for help
     ask before each action · claude-sonnet-4-5-20250929 · 2% of 200.0k · <$0.01 · ? for help

@@ -24,7 +24,8 @@ impl SessionWorker {
             Err(error) => return Ok((failed(error), Lent::default())),
         };
         self.shared.clear();
-        let run = self.run(async |session, stop| session.run(blocks, stop).await.map(Some));
+        let run =
+            self.run(async |session, stop| session.run_or_check(blocks, stop).await.map(Some));
         let ending = run.await;
         self.take_back(&lent);
         Ok((ending?, lent))
