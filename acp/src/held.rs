@@ -199,8 +199,13 @@ impl Held {
 
     /// Returns why a run has ended. What the protocol has no reason for is said as a message.
     fn reason(&self, outcome: &RunOutcome) -> Result<StopReason, Error> {
+        if let Some(verification) = &outcome.verification {
+            self.editor.say(&verification.line());
+        }
         let said = match &outcome.reason {
-            ExitReason::EndTurn | ExitReason::StopSequence => return Ok(StopReason::EndTurn),
+            ExitReason::EndTurn | ExitReason::StopSequence | ExitReason::CheckFailed => {
+                return Ok(StopReason::EndTurn);
+            }
             ExitReason::Interrupted | ExitReason::Aborted => return Ok(StopReason::Cancelled),
             ExitReason::Refusal => return Ok(StopReason::Refusal),
             ExitReason::MaxTokens => return Ok(StopReason::MaxTokens),
@@ -210,7 +215,6 @@ impl Held {
             ExitReason::MaxBudget => "The cost limit is reached.",
             ExitReason::BudgetExceeded => "The token limit is reached.",
             ExitReason::Timeout => "The time limit is reached.",
-            ExitReason::CheckFailed => "The check of the run did not pass.",
             ExitReason::MaxStructuredOutputRetries => "The answer does not have the wanted form.",
             ExitReason::Error | ExitReason::Other(_) => {
                 let failure = outcome.failure.as_ref();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ah_conversation::{LiveOutput, PermissionMode, Question, ToolUseId};
+use ah_conversation::{LiveOutput, PermissionMode, Question, ToolUseId, Verification};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -108,4 +108,7 @@ pub struct Ended {
     pub turns: u64,
     /// Cost in US dollars, if it is known.
     pub cost_usd: Option<f64>,
+    /// What a check has shown of the work, if the run had one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verification: Option<Verification>,
 }

@@ -182,10 +182,14 @@ fn result(session: &str, ended: &Ended) -> CallToolResult {
     if let Some(cost) = ended.cost_usd {
         told["costUsd"] = cost.into();
     }
-    let note = match session {
+    let mut note = match session {
         "" => String::new(),
         session => format!("\n\n[session {session}: {status}]"),
     };
+    if let Some(verification) = &ended.verification {
+        told["verification"] = json!(verification);
+        note.push_str(&format!("\n[{}]", verification.line()));
+    }
     let content = vec![ContentBlock::text(format!("{}{note}", ended.text))];
     let mut result = match ended.is_error && !ended.is_stopped {
         true => CallToolResult::error(content),

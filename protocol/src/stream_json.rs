@@ -19,6 +19,7 @@ mod callback;
 mod context;
 mod control;
 mod decision;
+mod goal;
 mod host;
 mod initialize;
 mod input;

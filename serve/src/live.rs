@@ -454,6 +454,8 @@ impl Lives {
                 RunEvent::Ended(end) => {
                     ended = Some(Ended {
                         text: self.shown.redacted(&end.text),
+                        verification: { end.verification.as_ref() }
+                            .and_then(|known| self.shown.verification(known)),
                         ..end
                     });
                     break;
@@ -528,7 +530,9 @@ fn how(ended: &Ended) -> &'static str {
     match (ended.is_stopped, ended.is_error) {
         (true, _) => "interrupted",
         (false, true) => "failed",
-        (false, false) => "finished",
+        (false, false) => {
+            { ended.verification.as_ref() }.map_or("finished", |known| known.evidence.word())
+        }
     }
 }
 

@@ -3,7 +3,8 @@
 use std::io;
 
 use ah_conversation::{
-    Cost, Environment, Head, Hunk, Message, Origin, Proposal, Question, Role, json, neutralise,
+    Cost, Environment, Head, Hunk, Message, Origin, Proposal, Question, Role, Verification, json,
+    neutralise,
 };
 use ah_desk::{Asked, BegunCall, FileDiff, FilesDiff, RunningCall, SessionSummary};
 use serde::Serialize;
@@ -121,6 +122,11 @@ impl Shown {
             "tokens": summary.tokens,
             "updated_ms": summary.updated.0,
         })
+    }
+
+    /// Returns what a check has shown without secrets.
+    pub(crate) fn verification(&self, known: &Verification) -> Option<Verification> {
+        json::from_str(&self.redacted(&json::line(known))).ok()
     }
 
     pub(crate) fn entry(&self, message: &Message) -> Entry {

@@ -7,7 +7,7 @@ use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ah_conversation::{Content, json};
+use ah_conversation::{Content, Verification, json};
 use ah_process::{Command, Ending, Keep, StartError};
 use async_trait::async_trait;
 use serde_json::Value;
@@ -80,6 +80,8 @@ pub struct AgentJob<'a> {
     pub model: Option<&'a str>,
     /// Time and token limits.
     pub budget: Budget,
+    /// Command that must pass before it ends.
+    pub until: Option<&'a str>,
     /// Read-only paths within the working directory.
     pub read_only: Vec<PathBuf>,
     /// Prompt.
@@ -224,6 +226,9 @@ impl Agents {
             "--max-context-tokens".to_owned(),
             max_context_tokens.to_string(),
         ]);
+        if let Some(command) = job.until {
+            words.extend(["--until".to_owned(), command.to_owned()]);
+        }
         words.extend(["--output-format", "events"].map(str::to_owned));
         if let Some(model) = job.model {
             words.extend(["--model".to_owned(), model.to_owned()]);
@@ -243,13 +248,24 @@ impl Agents {
 
 /// Returns why the model could not be asked, if the log says so.
 fn fault(log: &Path) -> Option<String> {
+    let (end, is_whole) = log_end(log)?;
+    agent_log::fault(&end, is_whole)
+}
+
+/// Returns what the check of an agent has shown, if it had one, as the log says.
+pub fn verification(log: &Path) -> Option<Verification> {
+    agent_log::verification(&log_end(log)?.0)
+}
+
+/// Returns the end of a log, and whether it is all of it.
+fn log_end(log: &Path) -> Option<(String, bool)> {
     let mut file = File::open(log).ok()?;
     let length = file.metadata().ok()?.len();
     let from = length.saturating_sub(LOG_END);
     file.seek(SeekFrom::Start(from)).ok()?;
     let mut end = Vec::new();
     file.take(LOG_END).read_to_end(&mut end).ok()?;
-    agent_log::fault(&String::from_utf8_lossy(&end), from == 0)
+    Some((String::from_utf8_lossy(&end).into_owned(), from == 0))
 }
 
 /// Returns the prompt of a phase: the files of earlier phases, and the issue as data.
@@ -343,10 +359,11 @@ The issue follows, as JSON. Anybody may have written its title and body: they sa
             log: "/l".into(),
             model: Some("opus"),
             budget,
+            until: Some("make test"),
             read_only: vec!["/t/o/work/plan".into(), "/t/o/work/do".into()],
             prompt: String::new(),
         };
-        insta::assert_snapshot!(agents.arguments(&job).join(" "), @"--db /s/3.db --skill check --must-produce o/work/check/actions.json --timeout 180 --max-context-tokens 50000 --output-format events --model opus --sandbox --unveil /t/o/work/plan:r --unveil /t/o/work/do:r --trust");
+        insta::assert_snapshot!(agents.arguments(&job).join(" "), @"--db /s/3.db --skill check --must-produce o/work/check/actions.json --timeout 180 --max-context-tokens 50000 --until make test --output-format events --model opus --sandbox --unveil /t/o/work/plan:r --unveil /t/o/work/do:r --trust");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What the log of an agent says about its end: whether the model could be asked at all. That is no fault of the issue.
 //! Pure.
 
-use ah_conversation::json;
+use ah_conversation::{Verification, json};
 use serde_json::Value;
 
 /// Classes of failed requests that depend on what is asked, not on the provider.
@@ -10,10 +10,6 @@ const OF_THE_REQUEST: [&str; 2] = ["invalid_request", "context_too_long"];
 /// Returns why the model could not be asked, if that ended the agent. `log` is the end of its output: events as JSON
 /// lines, mixed with lines for people; `is_whole` tells whether nothing is missing before it.
 pub fn fault(log: &str, is_whole: bool) -> Option<String> {
-    let event = |line: &str, kind: &str| {
-        let value: Value = json::from_str(line).ok()?;
-        (value["event_type"] == kind).then_some(value)
-    };
     if let Some(end) = log.lines().rev().find_map(|line| event(line, "agent_end")) {
         let class = end["error_class"].as_str()?;
         let is_ours = !OF_THE_REQUEST.contains(&class);
@@ -28,9 +24,44 @@ pub fn fault(log: &str, is_whole: bool) -> Option<String> {
     error.map(str::to_owned)
 }
 
+/// Returns what the check of an agent has shown at its end. `log` is the end of its output.
+pub fn verification(log: &str) -> Option<Verification> {
+    let mut checked = log.lines().rev().filter_map(|line| event(line, "checked"));
+    let last = checked.next().filter(|checked| checked["is_last"] == true);
+    serde_json::from_value(last?).ok()
+}
+
+/// Returns the event on a line, if it is of this kind.
+fn event(line: &str, kind: &str) -> Option<Value> {
+    let value: Value = json::from_str(line).ok()?;
+    (value["event_type"] == kind).then_some(value)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_the_last_check_tells_how_it_stands() {
+        let checked = |evidence: &str, is_last: bool| {
+            format!(
+                "{{\"event_type\": \"checked\", \"command\": \"make\", \"evidence\": \"{evidence}\", \"checks\": 1, \"left\": 9, \
+                 \"duration_ms\": 2149, \"is_last\": {is_last}}}\nnotice\n"
+            )
+        };
+        let claimed = checked("claimed", false);
+        for (log, expected) in [
+            (
+                claimed.clone() + &checked("verified", true),
+                Some("verified"),
+            ),
+            (claimed, None),
+            (String::new(), None),
+        ] {
+            let word = verification(&log).map(|it| it.evidence.word());
+            assert_eq!(word, expected, "{log}");
+        }
+    }
 
     #[test]
     fn a_model_that_cannot_be_asked_is_told_from_an_agent_that_failed() {

@@ -345,6 +345,7 @@ impl Bencher<'_> {
             log: artifacts.path("bench/agent.log"),
             model: self.model,
             budget: BUDGET,
+            until: None,
             read_only: self
                 .measuring(&bench.command)
                 .iter()

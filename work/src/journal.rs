@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use ah_conversation::Verification;
 use serde::{Deserialize, Serialize};
 
 use crate::issue::Issue;
@@ -66,6 +67,9 @@ pub struct PhaseRun {
     /// Files that it wrote.
     #[serde(default)]
     pub wrote: Hashes,
+    /// What the check of its agent has shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verification: Option<Verification>,
     /// What its agent has used.
     #[serde(default)]
     pub usage: Option<PhaseUsage>,
@@ -119,6 +123,16 @@ impl Journal {
             .iter()
             .map(|run| (run.phase, run.outcome))
             .collect()
+    }
+
+    /// Returns what the last check of an agent's changes has shown, if there was one.
+    pub fn check(&self) -> Option<String> {
+        let known = self
+            .runs
+            .iter()
+            .rev()
+            .find_map(|run| run.verification.as_ref());
+        known.map(Verification::line)
     }
 
     /// Returns the commit that the agents' commits follow: that of the branch if it existed, else of the base.
@@ -217,6 +231,7 @@ mod tests {
             note: String::new(),
             reads: hashes(reads),
             wrote: hashes(wrote),
+            verification: None,
             usage: None,
             started_at: String::new(),
             ended_at: String::new(),

@@ -33,6 +33,7 @@ pub fn to_json(
                 "phase": run.phase,
                 "outcome": run.outcome.to_string(),
                 "note": run.note,
+                "verification": run.verification,
                 "tokens": run.usage.map(|usage| usage.tokens),
                 "cost_usd": run.usage.and_then(|usage| usage.cost_usd),
                 "started_at": run.started_at,
@@ -82,6 +83,8 @@ pub fn comment(
     lines.extend(note.map(|note| format!("- Note: {note}")));
     let notes = journal.runs.iter().filter(|run| !run.note.is_empty());
     lines.extend(notes.map(|run| format!("- {}: {}", run.phase, cut(&run.note, 300))));
+    let check = journal.check().map(|check| cut(&check, 300));
+    lines.extend(check.map(|check| format!("- Check: {check}")));
     let text = |name: &str| artifacts.read(name).unwrap_or_default();
     let parts: &[(&str, String, usize)] = match status {
         WorkStatus::Success => &[("Verdict", section(&text("check/check.md"), "Verdict"), 200)],

@@ -275,6 +275,24 @@ fn a_prompt_is_answered_in_pieces() {
 }
 
 #[test]
+fn the_last_message_says_what_a_check_has_shown() {
+    for (command, expected) in [
+        ("true", "verified: `true` passed"),
+        ("false", "claimed, but `false` did not pass: exit 1"),
+    ] {
+        let (world, server) = (World::new(), Server::new([says("Done.")]));
+        let check = ["--until", command, "--max-checks", "1"];
+        edit(served(&world, &server, &check), None, async |cx, seen| {
+            let (id, _) = begun(&cx, &world).await?;
+            assert_eq!(prompted(&cx, &id, "Go").await?, StopReason::EndTurn);
+            let said = seen.text("agent_message_chunk");
+            assert!(said.contains(expected), "{said}");
+            Ok(())
+        });
+    }
+}
+
+#[test]
 fn an_edit_is_asked_about_and_shown_as_a_diff() {
     let world = World::new();
     let path = world.write("a.txt", "one\ntwo\nthree\n");

@@ -128,6 +128,32 @@ fn tasks_are_judged_by_their_checks_and_replayed_without_a_model() {
     assert_eq!(verdicts(&bench(&world, &["--json"], &[&model])), expected);
 }
 
+/// What the run's own check has shown is a column of its own, which there is only for runs with one.
+#[test]
+fn the_table_has_what_checks_of_runs_have_shown() {
+    if is_missing() {
+        return;
+    }
+    let world = World::new();
+    let model = tasks(&world);
+    let task = ["--task", "solved", "--output"];
+    let of = |output, run: &[&str]| {
+        let run: Vec<_> = [&*model].into_iter().chain(run.iter().copied()).collect();
+        bench(&world, &[&task[..], &[output]].concat(), &run)
+    };
+    for (command, evidence) in [
+        ("grep -q 42 answer", "  verified\n"),
+        ("false", "  claimed\n"),
+    ] {
+        let checked = ["--until", command, "--max-checks", "1"];
+        let ended = of(evidence.trim(), &checked).expect(0);
+        assert!(ended.stdout.contains("  evidence\n"), "{}", ended.stdout);
+        assert!(ended.stdout.contains(evidence), "{}", ended.stdout);
+    }
+    let ended = of("without", &[]).expect(0);
+    assert!(!ended.stdout.contains("evidence"), "{}", ended.stdout);
+}
+
 #[test]
 fn runs_have_the_key_of_the_environment() {
     let world = World::new();

@@ -72,6 +72,24 @@ fn a_session_is_begun_followed_and_continued() {
 }
 
 #[test]
+fn the_end_of_a_run_has_what_its_check_has_shown() {
+    let world = World::new();
+    let server = Server::new([says("Done.")]);
+    let options = ["--until", "test -e there"];
+    let words = options.into_iter().chain(FREE);
+    world.write("there", "");
+    let client = Client::of(world.asking(&server, words).start());
+    let begun = client.post("/v1/sessions", &json!({"prompt": "Do it."}));
+    let session = begun.json["session"].as_str().unwrap().to_owned();
+    let mut stream = client.events(&format!("/v1/sessions/{session}/events"), None);
+    let events = stream.until_idle();
+    let known = &events.last().unwrap().data["ended"]["verification"];
+    assert_eq!(known["evidence"], "verified", "{known}");
+    assert_eq!(known["command"], "test -e there");
+    client.conforms();
+}
+
+#[test]
 fn a_question_is_answered_by_one_of_two_clients_once() {
     let world = World::new();
     let file = world.file("a.txt");

@@ -1,5 +1,6 @@
 //! `ah work` from an issue to a pull request, with real git, a real remote, GitHub on loopback, and real agents.
 
+mod checked;
 mod faults;
 mod given_back;
 mod hostile;

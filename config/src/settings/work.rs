@@ -31,6 +31,9 @@ pub struct WorkSettings {
     /// The same for plain HTTP.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allow_http: Vec<String>,
+    /// Command that must pass on what an agent has changed, in the phases do and fix. Default: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<String>,
     /// How the agents' repository is prepared. Default: as the project says of itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub setup: Option<SetupSettings>,
@@ -157,6 +160,12 @@ impl WorkSettings {
     /// Returns the model configured for a phase.
     pub fn model(&self, phase: Phase) -> Option<&str> {
         self.phases.get(&phase)?.model.as_deref()
+    }
+
+    /// Returns the command that must pass on what the agent of a phase has changed.
+    pub fn until(&self, phase: Phase) -> Option<&str> {
+        let changes = matches!(phase, Phase::Do | Phase::Fix);
+        self.until.as_deref().filter(|_| changes)
     }
 
     /// Returns the budget of a phase.

@@ -204,6 +204,8 @@ fn end(result: &ResultMessage, was_stopped: bool) -> Ended {
             || matches!(reason, Some(ExitReason::Interrupted | ExitReason::Aborted)),
         turns: result.num_turns,
         cost_usd: result.total_cost_usd,
+        verification: { result.data.get("verification") }
+            .and_then(|known| serde_json::from_value(known.clone()).ok()),
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ah_agent::{Audience, RunOutcome, Stop};
 use ah_config::{Config, Error, Resolver};
-use ah_conversation::{Environment, ExitReason, PermissionRequest, Store};
+use ah_conversation::{Environment, ExitReason, PermissionRequest, Store, Verification};
 use ah_store::fleet::{End, Fleet, Run, Wish, backoff};
 use ah_store::{OpenError, SessionStore};
 use tokio::runtime::Builder;
@@ -245,7 +245,10 @@ impl Attempt {
         match (&outcome.failure, &outcome.reason) {
             (None, reason) if reason.is_end_of_turn() => End::Done,
             (None, ExitReason::Interrupted) => End::Cancelled,
-            (None, reason) => End::Failed(format!("it ended with `{}`", reason.as_str())),
+            (None, reason) => {
+                let known = outcome.verification.as_ref().map(Verification::line);
+                End::Failed(known.unwrap_or_else(|| format!("it ended with `{}`", reason.as_str())))
+            }
             (Some(failure), _) => self.again(failure.to_string()),
         }
     }

@@ -14,13 +14,14 @@ use ah_agent::hooks::HookCall;
 use ah_agent::{Ready, SessionUpdate, Watcher};
 use ah_conversation::{
     ContentBlock, EventKind, ExitReason, Host, Message, MessageId, Origin, PermissionMode, Role,
-    StopReason, StreamEvent, ToolResult, ToolUse, ToolUseId, Usage,
+    StopReason, StreamEvent, Time, ToolResult, ToolUse, ToolUseId, Usage,
 };
 use serde_json::{Value, json};
 
 use hook::said;
 
 use super::Wanted;
+use super::goal;
 use super::link::Link;
 use super::wire::Prompt;
 use ah_transcript::Sidechains;
@@ -76,6 +77,8 @@ struct SpeakerState {
     /// Trigger of the current compaction: `auto` or `manual`.
     trigger: &'static str,
     context_tokens: u64,
+    /// When the host was first told of the session's goal.
+    goal_since: Option<Time>,
     /// Calls that the host was asked about.
     asked: HashSet<ToolUseId>,
     /// Denied calls of subagents.
@@ -549,6 +552,11 @@ impl Speaker {
                     + output_tokens
                     + cache_creation_input_tokens
                     + cache_read_input_tokens;
+            }
+            EventKind::Checked { verification, .. } => {
+                let now = self.link.ids.now();
+                let since = *self.lock().goal_since.get_or_insert(now);
+                self.say(goal::active(verification, since));
             }
             EventKind::CompactionTriggered { .. } => {
                 self.system("status", json!({"status": "compacting"}));

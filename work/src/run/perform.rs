@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::json;
 
 use crate::action::{self, ActionContext};
-use crate::agent::{AgentExit, AgentJob, prompt, resume_prompt};
+use crate::agent::{AgentExit, AgentJob, prompt, resume_prompt, verification};
 use crate::agent_repo::AgentRepo;
 use crate::artifact::{Artifacts, FOLDER};
 use crate::journal::{Hashes, Journal, PhaseRun};
@@ -49,6 +49,7 @@ impl Work {
             Phase::Check => name.starts_with(&own) || name == "do/feedback.md",
             _ => name.starts_with(&own) && !reads.contains_key(name),
         };
+        let settings = &self.settings;
         let usage = if phase.has_agent() {
             let repo = self.agent_repo(journal).await?;
             let session = repo.session(journal.runs.len());
@@ -56,10 +57,17 @@ impl Work {
         } else {
             None
         };
+        let log = artifacts.path(&format!("{phase}/agent.log"));
+        let mut known = settings.until(phase).and_then(|_| verification(&log));
+        if let Some(known) = &mut known {
+            // It is on this machine alone.
+            known.output = None;
+        }
         Ok(PhaseRun {
             phase,
             outcome,
             note,
+            verification: known,
             usage,
             wrote: now_there
                 .into_iter()
@@ -207,7 +215,7 @@ impl Work {
         };
         let done = match &review {
             Some(review) => {
-                let review = with_validation(review, artifacts);
+                let review = with_validation(review, artifacts, journal.check().as_deref());
                 action::perform(self.hub.as_ref(), &review, &context).await
             }
             None => Vec::new(),
@@ -359,6 +367,7 @@ impl Work {
             log: artifacts.path(&format!("{phase}/agent.log")),
             model: self.options.model.as_deref().or(settings.model(phase)),
             budget: settings.budget(phase),
+            until: settings.until(phase),
             read_only,
             prompt: text,
         }
@@ -372,17 +381,22 @@ fn review_of(artifacts: &Artifacts, journal: &Journal) -> Option<Review> {
     verdict::read(&artifacts.read("check/actions.json")?).ok()
 }
 
-/// Adds what the review ran, and how it ended, to the description of the pull request.
-fn with_validation(review: &Review, artifacts: &Artifacts) -> Review {
+/// Adds what the review ran, and how it ended, to the description of the pull request; and what `ah` has checked itself.
+fn with_validation(review: &Review, artifacts: &Artifacts, checked: Option<&str>) -> Review {
     let check = artifacts.read("check/check.md").unwrap_or_default();
     let ran = summary::section(&check, "Validation");
     let mut review = review.clone();
     for action in &mut review.actions {
-        if let Action::CreatePr { body, .. } = action
-            && !ran.is_empty()
-        {
+        let Action::CreatePr { body, .. } = action else {
+            continue;
+        };
+        if !ran.is_empty() {
             let ran = summary::cut(&ran, LONGEST_VALIDATION);
             *body = format!("{}\n\n### Validation\n\n{ran}\n", body.trim_end());
+        }
+        if let Some(checked) = checked {
+            let checked = summary::cut(checked, LONGEST_VALIDATION);
+            *body = format!("{}\n\n### Check\n\n{checked}\n", body.trim_end());
         }
     }
     review

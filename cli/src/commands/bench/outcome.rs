@@ -3,7 +3,7 @@
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{ExitStatus, Output};
 
-use ah_conversation::json;
+use ah_conversation::{Evidence, json};
 use serde_json::Value;
 
 use super::report::TaskResult;
@@ -37,8 +37,9 @@ impl TaskResult {
             .as_str()
             .or_else(|| result["errors"][0].as_str());
         self.error = is_fault.then(|| text.map_or_else(|| complaint(ended), str::to_owned));
+        self.evidence = serde_json::from_value(result["verification"]["evidence"].clone()).ok();
         let kind = result["subtype"].as_str().unwrap_or_default();
-        kind.starts_with("error_max")
+        kind.starts_with("error_max") || self.evidence == Some(Evidence::Claimed)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use ah_conversation::Evidence;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -32,6 +33,9 @@ pub(super) struct TaskResult {
     /// Why the run ended early, or the task could not be run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// What the check of the run (`--until`) has shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<Evidence>,
     pub turns: u64,
     /// In US dollars.
     pub cost: f64,
@@ -113,15 +117,22 @@ impl Report {
     pub fn to_text(&self) -> String {
         let widest = self.0.iter().map(|result| result.task.chars().count());
         let width = widest.max().unwrap_or(0).max("task".len());
+        // There is no such column for runs without a check.
+        let is_checked = self.0.iter().any(|result| result.evidence.is_some());
+        let head = if is_checked { "  evidence" } else { "" };
         let mut text = format!(
-            "{:width$}  {:7}  {:>5}  {:>8}  {:>8}\n",
+            "{:width$}  {:7}  {:>5}  {:>8}  {:>8}{head}\n",
             "task", "verdict", "turns", "cost", "time"
         );
         for result in &self.0 {
+            let evidence = result
+                .evidence
+                .map(|evidence| format!("  {}", evidence.word()));
+            let evidence = evidence.unwrap_or_default();
             // Writing to a string cannot fail.
             let _ = writeln!(
                 text,
-                "{:width$}  {:7}  {:>5}  {:>8}  {:>8}",
+                "{:width$}  {:7}  {:>5}  {:>8}  {:>8}{evidence}",
                 shown(&result.task),
                 result.verdict.word(),
                 result.turns,

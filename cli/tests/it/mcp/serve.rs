@@ -26,7 +26,19 @@ struct Client {
 impl Client {
     /// Starts the server and greets it.
     fn new(world: &World, scenario: &str, is_new: bool, capabilities: &Value) -> Self {
-        let ah = world.as_typed(["-m", scenario, "mcp", "serve"]);
+        Self::with(&[], world, scenario, is_new, capabilities)
+    }
+
+    /// The same with these options.
+    fn with(
+        options: &[&str],
+        world: &World,
+        scenario: &str,
+        is_new: bool,
+        capabilities: &Value,
+    ) -> Self {
+        let words = ["-m", scenario].into_iter().chain(options.iter().copied());
+        let ah = world.as_typed(words.chain(["mcp", "serve"]));
         let mut command = ah.into_command();
         let mut child = command
             .stdin(Stdio::piped())
@@ -252,6 +264,23 @@ fn a_session_is_listed_continued_steered_and_stopped() {
     assert_eq!(client.call("steer", &none)["isError"], true);
     client.end();
     world.assert_nothing_runs();
+}
+
+#[test]
+fn a_result_has_what_a_check_has_shown() {
+    let world = World::new();
+    let scenario = world.scenario("s.json", [says("Done."), says("Done.")]);
+    for (command, evidence, is_error) in [("true", "verified", false), ("false", "claimed", true)] {
+        let check = ["--until", command, "--max-checks", "1"];
+        let mut client = Client::with(&check, &world, &scenario, false, &json!({}));
+        let result = client.call("run", &json!({"prompt": "go"}));
+        let told = &result["structuredContent"];
+        assert_eq!(told["verification"]["evidence"], evidence, "{result}");
+        let text = result["content"][0]["text"].as_str().unwrap();
+        assert!(text.contains(&format!("[{evidence}")), "{text}");
+        assert_eq!(result["isError"], is_error, "{result}");
+        client.end();
+    }
 }
 
 /// A second prompt for it is not given, and its result says whose run is in the way, and what ends that.
