@@ -3,7 +3,6 @@
 //! How it runs is left to the port [`Check`]. What follows is decided here, from the messages of the run alone: a run that
 //! was killed between the check and its message checks again, and repeats none of the work.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use ah_conversation::{
@@ -183,49 +182,11 @@ fn after(messages: &[Arc<Message>], check: &dyn Check, run: &CheckRun, number: u
         run.duration_ms,
         check.most(),
     );
-    if !run.why.is_empty() {
-        text.push_str(&format!("\n\n{}", run.why.trim_end()));
-    }
-    if let Some(output) = &run.output {
-        text.push_str(&format!("\n\nThe whole output: {}", output.display()));
-    }
-    text.push_str(&edited(&run.edited));
-    if !run.changed.is_empty() {
-        text.push_str(&format!(
-            "\nYou have changed what the check is made of: {}. It has to pass with these files as they were, too; the user sees \
-             the difference.",
-            list(run.changed.iter().map(|changed| &changed.path)),
-        ));
-    }
-    if let Some(hint) = &run.hint {
-        text.push_str(&format!("\n{hint}"));
-    }
+    text.push_str(&run.account());
     text.push_str(&format!(
         "\n{state}\nMend what is wrong and end your turn; the check runs again then. If it cannot pass, say why."
     ));
     Next::Tell(text)
-}
-
-fn edited(paths: &[PathBuf]) -> String {
-    match paths {
-        [] => "\nNo file has changed since the last check.".to_owned(),
-        paths => format!("\nChanged since the last check: {}.", list(paths.iter())),
-    }
-}
-
-/// Returns the first paths, and how many more there are.
-fn list<'a>(paths: impl ExactSizeIterator<Item = &'a PathBuf>) -> String {
-    const SHOWN: usize = 10;
-    let more = paths.len().saturating_sub(SHOWN);
-    let shown: Vec<_> = paths
-        .take(SHOWN)
-        .map(|path| path.display().to_string())
-        .collect();
-    let shown = shown.join(", ");
-    match more {
-        0 => shown,
-        more => format!("{shown} and {more} more"),
-    }
 }
 
 #[cfg(test)]

@@ -16,7 +16,8 @@ pub trait Check: fmt::Debug + Send + Sync {
     /// Returns how often it may run in one run.
     fn most(&self) -> usize;
 
-    /// Runs it on the files as they are now. Dropping the future stops it.
+    /// Runs it on the files as they are now; if it has passed on the very same, says so without running it. Dropping the future
+    /// stops it.
     async fn run(&self) -> CheckRun;
 }
 
@@ -43,6 +44,49 @@ pub struct CheckRun {
     pub edited: Vec<PathBuf>,
     /// Sealed files that differ from what they were at the beginning.
     pub changed: Vec<ChangedSeal>,
+}
+
+impl CheckRun {
+    /// Returns what the model reads of it: why it failed, what has changed since the last one, what can be done.
+    pub fn account(&self) -> String {
+        let mut text = String::new();
+        if !self.why.is_empty() {
+            text.push_str(&format!("\n\n{}", self.why.trim_end()));
+        }
+        if let Some(output) = &self.output {
+            text.push_str(&format!("\n\nThe whole output: {}", output.display()));
+        }
+        text.push_str(&match self.edited.as_slice() {
+            [] => "\nNo file has changed since the last check.".to_owned(),
+            paths => format!("\nChanged since the last check: {}.", list(paths.iter())),
+        });
+        if !self.changed.is_empty() {
+            text.push_str(&format!(
+                "\nYou have changed what the check is made of: {}. It has to pass with these files as they were, too; the user sees \
+                 the difference.",
+                list(self.changed.iter().map(|changed| &changed.path)),
+            ));
+        }
+        if let Some(hint) = &self.hint {
+            text.push_str(&format!("\n{hint}"));
+        }
+        text
+    }
+}
+
+/// Returns the first paths, and how many more there are.
+fn list<'a>(paths: impl ExactSizeIterator<Item = &'a PathBuf>) -> String {
+    const SHOWN: usize = 10;
+    let more = paths.len().saturating_sub(SHOWN);
+    let shown: Vec<_> = paths
+        .take(SHOWN)
+        .map(|path| path.display().to_string())
+        .collect();
+    let shown = shown.join(", ");
+    match more {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
 }
 
 impl Verification {

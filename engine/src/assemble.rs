@@ -141,7 +141,11 @@ pub async fn session(
         (&inputs.warn, inputs.extensions.around.clone()),
         warnings,
     )?;
+    let mut seals = None;
+    let tell = |text: &str| seals = Some(text.to_owned());
+    let check = check::of(config, inputs.sandbox, store, tell)?;
     let sources = Sources {
+        check: check.clone(),
         subagents: subagents.clone(),
         confined: inputs.sandbox.confined(),
         store: store.clone(),
@@ -167,7 +171,8 @@ pub async fn session(
     settings.permissions.readable = safety::readable(store, inputs.skills, config);
     let view = view(&*provider, &tools, store, config);
     let audience = seen_by(view, &inputs, config, make_audience);
-    settings.check = check::of(config, inputs.sandbox, store, |text| audience.notice(text))?;
+    settings.check = check;
+    seals.iter().for_each(|text| audience.notice(text));
     let summarizer = summarizer(&provider, config, warnings)?;
     let is_hosted = inputs.host.is_some();
     let (transcript, audience) =

@@ -5,6 +5,7 @@
 //! which says what of it may be relied upon.
 
 pub mod assemble;
+mod check_tool;
 pub mod command_files;
 pub mod conditions;
 mod config_tool;

@@ -18,7 +18,7 @@ mod why;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::{fmt, io};
 
@@ -93,6 +93,8 @@ pub struct Verifier {
     place: Arc<Mutex<Place>>,
     /// Number of runs so far.
     runs: AtomicUsize,
+    /// The last run, if it passed.
+    passed: Mutex<Option<CheckRun>>,
 }
 
 impl fmt::Debug for Verifier {
@@ -146,6 +148,7 @@ impl Verifier {
             dependencies,
             place: Arc::new(Mutex::new(place)),
             runs: AtomicUsize::new(0),
+            passed: Mutex::default(),
             plan,
         })
     }
@@ -160,6 +163,11 @@ impl Verifier {
         let name = self.free_name();
         let update = self.copied(self.plan.is_anew).await?;
         let before = self.dependencies.changed();
+        if before.is_none()
+            && let Some(known) = self.known(&update)
+        {
+            return Ok(known);
+        }
         let mut run = self.run_as(&name).await?;
         if run.is_passed && !update.changed.is_empty() {
             let as_they_are = run.ending.clone();
@@ -187,7 +195,18 @@ impl Verifier {
         run.tree = update.tree;
         run.edited = update.edited;
         run.changed = update.changed;
+        *lock(&self.passed) = run.is_passed.then(|| run.clone());
         Ok(run)
+    }
+
+    /// Returns the last run, if it passed on the very same files and the sandbox kept everything else from it.
+    fn known(&self, update: &Update) -> Option<CheckRun> {
+        let known = lock(&self.passed).clone()?;
+        let is_same = known.tree == update.tree && !self.plan.is_anew;
+        is_same.then(|| CheckRun {
+            edited: Vec::new(),
+            ..known
+        })
     }
 
     /// Returns why a check that passed says nothing, if so. `before` are dependencies that had changed when it began.
@@ -220,7 +239,7 @@ impl Verifier {
         let (links, path) = (self.dependencies.links(), self.plan.place.0.clone());
         blocking(move || {
             let tree = Tree::of(&project, &extent)?;
-            let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut place = lock(&place);
             let mut copy = || {
                 if clears {
                     place.clear()?;
@@ -245,7 +264,7 @@ impl Verifier {
         let extent = self.extent.clone();
         blocking(move || {
             let tree = Tree::of(&project, &extent)?;
-            let place = place.lock().unwrap_or_else(PoisonError::into_inner);
+            let place = lock(&place);
             Ok(place.is_current(&tree))
         })
         .await
@@ -256,7 +275,7 @@ impl Verifier {
         let (place, sealed) = (self.place.clone(), self.sealed.clone());
         let path = self.plan.place.0.clone();
         blocking(move || {
-            let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut place = lock(&place);
             { sealed.put(&mut place) }.map_err(|error| unusable(&path, &error))
         })
         .await
@@ -330,6 +349,10 @@ impl Check for Verifier {
             ..CheckRun::default()
         })
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn ending(ending: Ending) -> String {

@@ -81,6 +81,7 @@ pub fn layered(config: &Config, has_person: bool) -> Result<Layered, Error> {
         active: active.map(|skill| &**skill),
         has_person,
         web: Web::default(),
+        check: None,
         subagents: assemble::subagents(
             &skills,
             config,

@@ -1,10 +1,12 @@
 //! `--until`: a run goes on until the engine has seen its check pass, and says so only then.
 
+mod asked;
 mod continued;
 mod liars;
 
 use ah_provider::script::format::Turn;
 use ah_testkit::script::{says, uses};
+use ah_testkit::server::Server;
 use serde_json::{Value, json};
 
 use crate::binary::{Ended, World};
@@ -186,6 +188,23 @@ fn hosts_are_told_of_a_goal() {
     assert_eq!(open["last_reason"], "exit 1");
     assert!(open["set_at"].as_i64() > Some(0), "{open}");
     assert!(met.is_null(), "{met}");
+}
+
+/// With a real protocol: as many requests, and at most a tenth more bytes.
+#[test]
+fn an_honest_run_costs_at_most_a_tenth_more() {
+    let cost = |options: &[&str]| {
+        let world = world();
+        let server = Server::new([bash("sed -i 's/-/+/' add.sh"), says("Done.")]);
+        let words = options.iter().copied().chain(["mend add"]);
+        world.asking(&server, words).run().expect(0);
+        let requests = server.requests();
+        let bytes = requests.iter().map(|it| it.body.to_string().len());
+        (requests.len(), bytes.sum::<usize>())
+    };
+    let (with, without) = (cost(&["--until", CHECK]), cost(&[]));
+    assert_eq!(with.0, without.0);
+    assert!(with.1 * 10 <= without.1 * 11, "{with:?} {without:?}");
 }
 
 #[test]

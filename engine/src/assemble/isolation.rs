@@ -72,6 +72,7 @@ impl InWorktrees {
             active: None,
             has_person: false,
             web: self.web.clone(),
+            check: None,
             subagents: None,
         };
         let (tools, _) = layered(sources, &config).await;

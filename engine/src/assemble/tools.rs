@@ -8,12 +8,13 @@ use ah_agent::skills::{Skill, SkillTool, Skills};
 use ah_config::Config;
 use ah_config::extensions::TOOL_FOLDERS;
 use ah_config::profile::Profile as Chosen;
-use ah_conversation::{Interface, Layer, Store, Tool, ToolName, is_same_tool};
+use ah_conversation::{Check, Interface, Layer, Store, Tool, ToolName, is_same_tool};
 use ah_tools::{
     HelpCache, Layered, LayeredTool, LuaFiles, LuaSurroundings, Profile, Shell, ToolDeps,
     ToolLoader, ToolOrigin, Web, Workspace,
 };
 
+use crate::check_tool::CheckTool;
 use crate::config_tool::{self, ConfigTool};
 use crate::confinement::Confined;
 
@@ -31,6 +32,8 @@ pub struct Sources<'a> {
     pub has_person: bool,
     /// Access to the web.
     pub web: Web,
+    /// The check of the session's runs.
+    pub check: Option<Arc<dyn Check>>,
     /// The subagents, if the profile has a tool for them.
     pub subagents: Option<Arc<Subagents>>,
 }
@@ -137,6 +140,9 @@ fn built_in(sources: Sources<'_>, loader: &ToolLoader, config: &Config) -> Layer
     if profile == Profile::Sdk && is_named(config_tool::NAME, config) {
         all.push(Arc::new(ConfigTool::new(config)));
     }
+    all.extend(
+        { sources.check }.map(|check| Arc::new(CheckTool::new(check, config)) as Arc<dyn Tool>),
+    );
     let mut tools = Layered::default();
     for tool in all {
         let origin = ToolOrigin {

@@ -26,7 +26,8 @@ fn the_comment_and_the_pull_request_say_what_a_check_has_shown() {
         let comments = github.issue(7).comments.join("\n");
         assert!(
             comments.contains(&format!("- Check: {evidence}")),
-            "{comments}\n{said}"
+            "{comments}\n{said}\n{}",
+            site.artifact("do/agent.log")
         );
         // Where its output is concerns nobody there.
         assert!(!comments.contains("output in"), "{comments}");

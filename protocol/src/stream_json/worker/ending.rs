@@ -69,7 +69,8 @@ impl Worker {
         let form = session.settings().answer_form.as_ref();
         lock(&self.shared.totals).add(&outcome);
         let describe = |provider: &str, name: &str| engaged.model(provider, name);
-        if outcome.turns == 0 && outcome.reason == ExitReason::EndTurn {
+        let is_local = outcome.turns == 0 && outcome.verification.is_none();
+        if is_local && outcome.reason == ExitReason::EndTurn {
             let totals = lock(&self.shared.totals);
             let (text, used) = (&outcome.answer, &outcome.models);
             let line = result::local(text, command, used, &totals, &describe);

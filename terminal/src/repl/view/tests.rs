@@ -275,5 +275,6 @@ fn a_status_line_leaves_out_what_is_known_best() {
     ask before each action · 2% of 200.0k · ? for help
     ask before each action · ? for help
     ask before each act…
+    ask before each action · until `make test`: not tried · claude-sonnet-4-5-20250929 · 2% of 200.0k · <$0.01 · ? for help
     ");
 }

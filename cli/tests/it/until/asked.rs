@@ -1,0 +1,68 @@
+//! The model asks for the check itself, with the tool `check`.
+
+use std::fs;
+
+use ah_testkit::script::{says, uses};
+use serde_json::{Value, json};
+
+use super::{JSON, bash, run, world};
+use crate::binary::{Ended, World};
+
+fn verification(ended: &Ended) -> Value {
+    let result: Value = serde_json::from_str(&ended.stdout).unwrap();
+    result["verification"].clone()
+}
+
+/// Returns the names of the outputs of checks.
+fn outputs(world: &World) -> Vec<String> {
+    let folder = world.database().with_extension("out");
+    let entries = fs::read_dir(folder).unwrap().flatten();
+    let mut names: Vec<_> = entries
+        .map(|entry| entry.file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+/// What has passed runs again only if a file has changed since.
+#[test]
+fn a_check_that_the_model_has_asked_for_is_not_repeated() {
+    let world = world();
+    let turns = [
+        uses("check", json!({})),
+        bash("sed -i 's/-/+/' add.sh"),
+        uses("check", json!({})),
+        uses("check", json!({})),
+        says("Done."),
+    ];
+    let ended = run(&world, turns, &[]);
+    for words in [
+        "It did not pass: exit 1, after",
+        "add 2 3 is -1, not 5",
+        "It passed: exit 0, after",
+        "verified: `sh tests/add.sh` passed",
+    ] {
+        assert!(ended.stderr.contains(words), "{words}: {}", ended.stderr);
+    }
+    assert_eq!(outputs(&world), ["check-1", "check-2", "check-2-anew"]);
+}
+
+/// What has passed counts for the files that it has passed with.
+#[test]
+fn work_that_is_undone_after_its_check_is_not_verified() {
+    let world = world();
+    let turns = [
+        bash("sed -i 's/-/+/' add.sh"),
+        uses("check", json!({})),
+        bash("sed -i 's/+/-/' add.sh"),
+        says("Done."),
+    ];
+    let options: Vec<_> = JSON.into_iter().chain(["--max-checks", "1"]).collect();
+    let ended = run(&world, turns, &options);
+    assert_eq!(
+        verification(&ended)["evidence"],
+        "claimed",
+        "{}",
+        ended.stdout
+    );
+}
