@@ -43,7 +43,7 @@ const USAGE: &str = "\
 usage: cargo xtask <command>
 
   check   format, house rules, dependencies between crates, licences, clippy, documentation
-  test    every test suite; the last line names those left out: test [--all] [--again] [--times], or one of acp, browser, conformance, differential, features, hubs, inspect, library, litellm, local, mcp, openapi, packages, page, postgres, programs, projects, sdk
+  test    every test suite; the last line names those left out: test [--all] [--again] [--times], or one of acp, browser, conformance, differential, features, harness, hubs, inspect, library, litellm, local, mcp, openapi, packages, page, postgres, programs, projects, sdk
   drift   what the newest packages of vendors and protocols have that is not judged in interop/drift; needs the network: drift [NAME…]
   models  writes the built-in catalogue of models anew, from LiteLLM's newest list; needs the network
   fuzz    searches for inputs that break a parser; needs a nightly compiler: fuzz [--seconds N] [TARGET…]
@@ -83,6 +83,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["test", "library"] => suites::library::build().and_then(|it| suites::library::test(&it)),
         ["test", "acp"] => suites::acp::install().and_then(|it| suites::acp::test(&it)),
         ["test", "inspect"] => suites::inspect::install().and_then(|it| suites::inspect::test(&it)),
+        ["test", "harness"] => suites::harness::install().and_then(|it| suites::harness::test(&it)),
         ["test", "mcp"] => suites::mcp::install().and_then(|it| suites::mcp::test(&it)),
         ["test", "openapi"] => suites::openapi::install().and_then(|it| suites::openapi::test(&it)),
         ["test", "hubs"] => suites::hubs::install().and_then(|it| suites::hubs::test(&it)),

@@ -9,6 +9,7 @@ pub mod cache;
 pub mod conformance;
 pub mod differential;
 pub mod features;
+pub mod harness;
 pub mod hubs;
 pub mod inspect;
 pub mod library;
@@ -199,6 +200,9 @@ impl Suites<'_> {
         })?;
         self.download("inspect", 450, inspect::install, |python| {
             inspect::test(python)
+        })?;
+        self.download("harness", 30, harness::install, |python| {
+            harness::test(python)
         })?;
         self.download("conformance", 250, conformance::install, |folder| {
             conformance::test(folder)

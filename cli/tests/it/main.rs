@@ -30,6 +30,7 @@ mod first_ten_minutes;
 mod fleet;
 mod forged;
 mod glyphs;
+mod harness;
 mod hooks;
 mod hostile_git;
 mod hostile_text;

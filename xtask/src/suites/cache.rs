@@ -12,6 +12,8 @@ use crate::workspace::{cargo, output, root, run};
 
 /// Minor version of the oldest Python 3 that the pins support.
 const OLDEST_PYTHON: u32 = 11;
+/// Names of Pythons, for what needs a newer one than the pins usually do.
+const PYTHONS: [&str; 4] = ["python3", "python3.14", "python3.13", "python3.12"];
 /// Major version of Node that the newest programs need.
 const NEWER_NODE: u32 = 22;
 /// Runs its further arguments in a network namespace with only the loopback interface.
@@ -46,8 +48,12 @@ pub fn installed(
 
 /// Creates a virtual environment in `folder` with the packages that the file `requirements` pins.
 pub fn install_python(folder: &Path, requirements: &Path) -> Result<()> {
-    run(Command::new("python3").args(["-m", "venv"]).arg(folder))
-        .map_err(|_| anyhow!("`python3 -m venv` failed; install the venv module of Python"))?;
+    install_by("python3", folder, requirements)
+}
+
+fn install_by(python: &str, folder: &Path, requirements: &Path) -> Result<()> {
+    run(Command::new(python).args(["-m", "venv"]).arg(folder))
+        .map_err(|_| anyhow!("`{python} -m venv` failed; install the venv module of Python"))?;
     run(Command::new(folder.join("bin/python"))
         .args(["-m", "pip", "install", "--quiet", "--require-hashes"])
         // The file has all that is needed. Where pip looks for it itself, a release of today that is not pinned can be in its way.
@@ -86,11 +92,26 @@ pub fn node(name: &str) -> Result<PathBuf> {
 
 /// Installs what `interop/NAME/requirements.txt` pins if necessary, once for each Python; returns its folder.
 pub fn python(name: &str) -> Result<PathBuf> {
+    python_by("python3", &python_version()?, name)
+}
+
+/// The same, by a Python of at least this minor version.
+pub fn newer_python(name: &str, oldest: u32) -> Result<PathBuf> {
+    let known = PYTHONS
+        .iter()
+        .filter_map(|python| Some((*python, version_of(python).ok()?)));
+    let mut fitting = known.filter(|(_, version)| minor(version).is_some_and(|it| it >= oldest));
+    let Some((python, version)) = fitting.next() else {
+        bail!("no Python from 3.{oldest} on");
+    };
+    python_by(python, &version, name)
+}
+
+fn python_by(python: &str, version: &str, name: &str) -> Result<PathBuf> {
     let pins = root().join("interop").join(name).join("requirements.txt");
-    let version = python_version()?;
     let text = fs::read(&pins).with_context(|| format!("reading {}", pins.display()))?;
     installed(name, &[&text, version.as_bytes()], |folder| {
-        install_python(folder, &pins)
+        install_by(python, folder, &pins)
     })
 }
 
@@ -138,15 +159,22 @@ pub fn newer_node() -> Result<PathBuf> {
 /// # Errors
 /// If there is none, or it is too old for the pins.
 pub fn python_version() -> Result<String> {
-    let program = "import sys; print(*sys.version_info[:3], sep='.')";
-    let version = output(Command::new("python3").args(["-c", program]))?
-        .trim()
-        .to_owned();
-    let minor = version.split('.').nth(1).and_then(|it| it.parse().ok());
-    if !version.starts_with("3.") || minor.is_none_or(|minor: u32| minor < OLDEST_PYTHON) {
+    let version = version_of("python3")?;
+    if minor(&version).is_none_or(|minor| minor < OLDEST_PYTHON) {
         bail!("python3 is {version}, and 3.{OLDEST_PYTHON} is needed");
     }
     Ok(version)
+}
+
+fn version_of(python: &str) -> Result<String> {
+    let program = "import sys; print(*sys.version_info[:3], sep='.')";
+    let version = output(Command::new(python).args(["-c", program]))?;
+    Ok(version.trim().to_owned())
+}
+
+/// Returns the minor version of a Python 3.
+fn minor(version: &str) -> Option<u32> {
+    version.strip_prefix("3.")?.split('.').next()?.parse().ok()
 }
 
 /// Wraps `command` so that it reaches no network but loopback, where the system allows that. The programs are asked for
