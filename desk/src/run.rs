@@ -110,5 +110,5 @@ pub struct Ended {
     pub cost_usd: Option<f64>,
     /// What a check has shown of the work, if the run had one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub verification: Option<Verification>,
+    pub verification: Option<Box<Verification>>,
 }

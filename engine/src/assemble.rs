@@ -17,7 +17,9 @@ use std::time::Duration;
 use ah_agent::hooks::{Hook, HookEvent, HookedElicitations, Hooks};
 use ah_agent::prompt::{PromptPart, PromptSource, SystemPrompt};
 use ah_agent::skills::{Skill, Skills};
-use ah_agent::{AnswerForm, Audience, Ports, SessionSettings, ToolConcurrency, Toolbox, Watcher};
+use ah_agent::{
+    AnswerForm, Audience, Ports, SessionSettings, Subagents, ToolConcurrency, Toolbox, Watcher,
+};
 use ah_config::rulebook::SettingsFiles;
 use ah_config::{Concurrency, Config, Error};
 use ah_conversation::{
@@ -130,8 +132,7 @@ pub async fn session(
     make_audience: impl FnOnce(SessionView) -> Audience,
     warnings: &mut Vec<String>,
 ) -> Result<(Ports, Toolbox, SessionSettings), Error> {
-    let mended = command_files::recover(store, config).await?;
-    warnings.extend(mended.map(|mended| mended.notice));
+    warnings.extend({ command_files::recover(store, config).await? }.map(|it| it.notice));
     let web = web::of(&provider, inputs.sandbox.confined(), config, warnings)?;
     let subagents = subagents(
         inputs.skills,
@@ -159,11 +160,9 @@ pub async fn session(
     let form = answer_form(config)?;
     let known = layered.iter().map(|known| known.tool.clone());
     let own = inputs.extensions.tools.iter().cloned();
-    let mut tools = Toolbox::new(known.chain(own).chain(form.iter().map(AnswerForm::tool)))
+    let tools = Toolbox::new(known.chain(own).chain(form.iter().map(AnswerForm::tool)))
         .with_search(config.tool_search(), config.interface);
-    if let Some(subagents) = subagents {
-        tools = tools.with_subagents(subagents);
-    }
+    let tools = led(tools, subagents);
     let mut settings = SessionSettings {
         answer_form: form,
         ..settings(&*provider, &tools, &inputs, config, warnings)?
@@ -204,6 +203,14 @@ pub async fn session(
         command_files: safety::command_files(inputs.sandbox, store, config),
     };
     Ok((ports, tools, settings))
+}
+
+/// Returns the tools of a session that has these subagents.
+fn led(tools: Toolbox, subagents: Option<Arc<Subagents>>) -> Toolbox {
+    match subagents {
+        Some(subagents) => tools.with_subagents(subagents),
+        None => tools,
+    }
 }
 
 /// Returns those who see the session, who are told what its sandbox means for them.

@@ -5,7 +5,6 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ah_config::Config;
 use ah_conversation::{Access, Check, Context, Input, Output, Tool, ToolSpec, ToolUse, Truncation};
 use async_trait::async_trait;
 use serde_json::json;
@@ -19,7 +18,7 @@ pub struct CheckTool {
 
 impl CheckTool {
     /// Returns the tool for a check of the project.
-    pub fn new(check: Arc<dyn Check>, config: &Config) -> Self {
+    pub fn new(check: Arc<dyn Check>, project: PathBuf) -> Self {
         let description = format!(
             "Runs `{}` as it is run when you end your turn, on a copy of the project, and returns why it does not pass. What has \
              passed is not run again before a file changes.",
@@ -28,7 +27,7 @@ impl CheckTool {
         let none = json!({"type": "object", "properties": {}, "additionalProperties": false});
         Self {
             spec: ToolSpec {
-                name: config.interface.pick("check", "Check").to_owned(),
+                name: "check".to_owned(),
                 description,
                 input_schema: Arc::new(none),
                 guidance: None,
@@ -36,7 +35,7 @@ impl CheckTool {
                 key: None,
             },
             check,
-            project: config.project_root.clone(),
+            project,
         }
     }
 }

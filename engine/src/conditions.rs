@@ -1,7 +1,9 @@
 //! What a project has to say that work is done: its tests, linters and builds, as its files name them. It is proposed to
 //! people, and never run unasked.
 
-use ah_config::{Config, found_file, stated};
+use std::path::Path;
+
+use ah_config::{found_file, stated};
 use ah_conversation::json;
 use serde_json::Value;
 
@@ -41,9 +43,9 @@ const USUAL: [(&str, Reader); 5] = [
 /// Names of scripts and targets, in the order in which they are proposed.
 const NAMES: [&str; 6] = ["check", "test", "tests", "lint", "typecheck", "build"];
 
-/// Returns what the project of a configuration has.
-pub fn of(config: &Config) -> Vec<Condition> {
-    proposed(|name| found_file::text(&config.project_root.join(name)).ok())
+/// Returns what a project has.
+pub fn of(project: &Path) -> Vec<Condition> {
+    proposed(|name| found_file::text(&project.join(name)).ok())
 }
 
 /// Returns the command line for all of them.

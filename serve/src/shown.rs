@@ -125,7 +125,7 @@ impl Shown {
     }
 
     /// Returns what a check has shown without secrets.
-    pub(crate) fn verification(&self, known: &Verification) -> Option<Verification> {
+    pub(crate) fn verification(&self, known: &Verification) -> Option<Box<Verification>> {
         json::from_str(&self.redacted(&json::line(known))).ok()
     }
 

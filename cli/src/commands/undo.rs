@@ -4,8 +4,9 @@ use std::io::{self, IsTerminal as _};
 use std::sync::Arc;
 
 use ah_agent::checkpoint::{FileEdit, Files, Rewind};
-use ah_conversation::FileState;
+use ah_conversation::{Event, EventKind, Evidence, FileState};
 use ah_ids::SystemClock;
+use ah_store::Tree;
 use serde_json::{Value, json};
 
 use super::place::{block_on, existing, open_error};
@@ -29,7 +30,7 @@ pub fn run(
     wanted: Rewinding,
 ) -> Result<u8, Error> {
     block_on(async {
-        let (files, is_finished) = files(config, plan).await?;
+        let (files, is_finished, verified) = files(config, plan).await?;
         // Who repeats a command that was cut off means that one.
         let found = match is_finished {
             true => None,
@@ -48,7 +49,15 @@ pub fn run(
             Direction::Undo => "redo",
             Direction::Redo => "undo",
         };
-        carry_out(&files, &rewind, wanted, back, config).await
+        let is_told = !wanted.dry_run && !wanted.json && direction == Direction::Undo;
+        let code = carry_out(&files, &rewind, wanted, back, config).await?;
+        if let Some(command) = verified.filter(|_| is_told && code == 0) {
+            note(&format!(
+                "`{}` has passed with these changes; what it says of the files now is not known",
+                shown(&command)
+            ));
+        }
+        Ok(code)
     })
 }
 
@@ -60,7 +69,7 @@ pub fn restore(
     wanted: Rewinding,
 ) -> Result<u8, Error> {
     block_on(async {
-        let (files, _) = files(config, plan).await?;
+        let (files, ..) = files(config, plan).await?;
         let found = files.before(|it| it.seq == message).await?;
         let rewind = found.ok_or_else(|| {
             Error::failure(format!("message not found on this branch: @{message}"))
@@ -120,16 +129,37 @@ pub fn diff(config: &Config, plan: &SessionPlan, form: Json) -> Result<u8, Error
     print_exact(&patches.collect::<String>())
 }
 
-/// Returns the files that the session has changed, and whether an undo that was cut off has been finished.
-async fn files(config: &Config, plan: &SessionPlan) -> Result<(Files, bool), Error> {
+/// Returns the files that the session has changed, whether an undo that was cut off has been finished, and the check that has
+/// verified the last run.
+async fn files(
+    config: &Config,
+    plan: &SessionPlan,
+) -> Result<(Files, bool, Option<String>), Error> {
     let store = Arc::new(take(&existing(plan, config)?).map_err(open_error)?);
     let mended = recover(&store, config).await?;
     if let Some(mended) = &mended {
         note(&mended.notice);
     }
     let clock = Arc::new(SystemClock::default());
+    let verified = verified(store.read(Tree::events).await?);
     let files = Files::new(store, clock, config.permissions().roots());
-    Ok((files, mended.is_some_and(|mended| mended.is_finished)))
+    let is_finished = mended.is_some_and(|mended| mended.is_finished);
+    Ok((files, is_finished, verified))
+}
+
+/// Returns the command of the check that has verified the last run, if one has.
+fn verified(events: Vec<Event>) -> Option<String> {
+    let is_end = |event: &Event| matches!(event.kind, EventKind::AgentEnd { .. });
+    let mut last = events.into_iter().rev().skip_while(|event| !is_end(event));
+    last.next();
+    let mut run = last.take_while(|event| !is_end(event));
+    run.find_map(|event| match event.kind {
+        EventKind::Checked {
+            verification,
+            is_last: true,
+        } => (verification.evidence == Evidence::Verified).then_some(verification.command),
+        _ => None,
+    })
 }
 
 fn to_json(rewind: &Rewind, is_dry: bool) -> Value {

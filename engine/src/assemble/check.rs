@@ -26,8 +26,8 @@ fn seals<'a>(paths: impl Iterator<Item = &'a Path>) -> String {
 }
 
 /// Returns the error for a check that is no command; the hint names those that the project has.
-fn none(config: &Config) -> Error {
-    let known = conditions::hint(&conditions::of(config));
+fn none(project: &Path) -> Error {
+    let known = conditions::hint(&conditions::of(project));
     let known = known.unwrap_or_else(|| "for example `--until 'make test'`".to_owned());
     Error::usage("--until needs a command").hint(known)
 }
@@ -45,7 +45,7 @@ pub fn of(
 ) -> Result<Option<Arc<dyn Check>>, Error> {
     let Some(command) = config.check.command() else {
         let typed = { config.check.until.as_ref() }.filter(|it| it.origin == Origin::CommandLine);
-        return typed.map_or(Ok(None), |_| Err(none(config)));
+        return typed.map_or(Ok(None), |_| Err(none(&config.project_root)));
     };
     let failed = |text: String| Error::failure(format!("cannot check the run: {text}"));
     let made = OwnFolder::make(PLACE).and_then(|kept| {

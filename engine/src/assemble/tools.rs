@@ -140,9 +140,9 @@ fn built_in(sources: Sources<'_>, loader: &ToolLoader, config: &Config) -> Layer
     if profile == Profile::Sdk && is_named(config_tool::NAME, config) {
         all.push(Arc::new(ConfigTool::new(config)));
     }
-    all.extend(
-        { sources.check }.map(|check| Arc::new(CheckTool::new(check, config)) as Arc<dyn Tool>),
-    );
+    all.extend({ sources.check }.map(|check| {
+        Arc::new(CheckTool::new(check, config.project_root.clone())) as Arc<dyn Tool>
+    }));
     let mut tools = Layered::default();
     for tool in all {
         let origin = ToolOrigin {

@@ -130,7 +130,7 @@ pub struct Opened {
     /// Cost so far in US dollars, as far as prices are known.
     pub cost: f64,
     /// What is known about the work, if a check says when it is done.
-    pub check: Option<Verification>,
+    pub check: Option<Box<Verification>>,
     /// Input of the user's status line, if one is configured.
     pub facts: Option<Box<Facts>>,
 }

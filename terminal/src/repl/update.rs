@@ -301,7 +301,7 @@ fn event(app: &mut App, kind: &EventKind) {
         }
         EventKind::Checked { verification, .. } => {
             if let Some(session) = &mut app.session {
-                session.check = Some(verification.clone());
+                session.check = Some(Box::new(verification.clone()));
             }
         }
         _ => {}

@@ -239,7 +239,7 @@ impl SessionWorker {
             is_sandboxed: settings.permissions.confined,
             is_bound: self.is_bound(),
             cost: self.factory.link.totals().cost.usd(),
-            check: self.known(),
+            check: self.known().map(Box::new),
             facts: self.facts().map(Box::new),
         })));
     }

@@ -5,7 +5,7 @@ use std::fs;
 use ah_testkit::script::{says, uses};
 use serde_json::{Value, json};
 
-use super::{JSON, bash, run, world};
+use super::{CHECK, JSON, bash, run, world};
 use crate::binary::{Ended, World};
 
 fn verification(ended: &Ended) -> Value {
@@ -24,7 +24,7 @@ fn outputs(world: &World) -> Vec<String> {
     names
 }
 
-/// What has passed runs again only if a file has changed since.
+/// What has passed runs again only if a file has changed since. Without a sandbox, more than the files may have changed.
 #[test]
 fn a_check_that_the_model_has_asked_for_is_not_repeated() {
     let world = world();
@@ -35,7 +35,9 @@ fn a_check_that_the_model_has_asked_for_is_not_repeated() {
         uses("check", json!({})),
         says("Done."),
     ];
-    let ended = run(&world, turns, &[]);
+    let model = world.scenario("s", turns);
+    let words = ["-m", &model, "--until", CHECK, "mend add"];
+    let ended = world.as_typed(words).run().without_panic();
     for words in [
         "It did not pass: exit 1, after",
         "add 2 3 is -1, not 5",
@@ -45,6 +47,18 @@ fn a_check_that_the_model_has_asked_for_is_not_repeated() {
         assert!(ended.stderr.contains(words), "{words}: {}", ended.stderr);
     }
     assert_eq!(outputs(&world), ["check-1", "check-2", "check-2-anew"]);
+}
+
+/// What was checked is not what an undo leaves.
+#[test]
+fn undo_knows_what_was_verified() {
+    let world = world();
+    let ended = run(&world, [bash("sed -i 's/-/+/' add.sh"), says("Done.")], &[]);
+    assert!(ended.stderr.contains("verified: "), "{}", ended.stderr);
+    let undone = world.ah(["undo"]).run().expect(0);
+    let told = "`sh tests/add.sh` has passed with these changes";
+    assert!(undone.stderr.contains(told), "{}", undone.stderr);
+    assert_eq!(world.text("add.sh"), super::ADD);
 }
 
 /// What has passed counts for the files that it has passed with.

@@ -133,7 +133,7 @@ exit code 0
     let ended = again(&world, "unasked", [says("?")], &super::JSON);
     let result: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
     assert_eq!(result["verification"]["evidence"], "verified", "{result}");
-    assert_eq!(result["num_turns"], 0, "{result}");
+    assert_eq!(result["duration_api_ms"], 0, "{result}");
 }
 
 /// A setting is a check of each run; an option goes before it, and an empty one is none.

@@ -8,7 +8,8 @@ use super::site::{PASS, Site, checks, does, plans};
 
 #[test]
 fn the_comment_and_the_pull_request_say_what_a_check_has_shown() {
-    let check = "[ \"$(sh greet.sh)\" = salve ]";
+    // It names no file: what a command names is sealed.
+    let check = "cat *.sh | grep -q salve";
     for (first, evidence) in [("salve", "verified"), ("ave", "claimed")] {
         let Some(site) = Site::new() else { return };
         let github = site.github();

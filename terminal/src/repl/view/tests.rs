@@ -265,7 +265,7 @@ fn a_status_line_leaves_out_what_is_known_best() {
         lines.push(bottom(&app, columns).concat());
     }
     let session = app.session.as_mut().unwrap();
-    session.check = Some(ah_conversation::Verification::not_tried("make test", 9));
+    session.check = Some(Box::new(Verification::not_tried("make test", 9)));
     app.size.0 = 120;
     lines.push(bottom(&app, 120).concat());
     insta::assert_snapshot!(lines.join("\n"), @r"

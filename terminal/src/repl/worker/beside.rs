@@ -79,6 +79,9 @@ impl SessionWorker {
         let ending = match run_beside(rewind, &mut self.tasks, &mut self.later, &side_tasks).await?
         {
             Ok(note) => {
+                // The files are others than those that were checked.
+                self.checked.take_if(|_| note.is_some());
+                self.introduce();
                 self.shared.extend(note);
                 Ending::Well
             }

@@ -120,7 +120,7 @@ impl SessionWorker {
 
     /// Asks whether what the project has is to be the check.
     async fn proposed(&self) -> Result<String, Error> {
-        let found = conditions::of(&self.factory.opening.config);
+        let found = conditions::of(&self.factory.opening.config.project_root);
         let none = || {
             let hint = "`/goal WORDS --until COMMAND`, for example `--until 'make test'`";
             Error::failure("a goal needs a check").hint(hint)
