@@ -70,7 +70,7 @@ def calls(before, after, workspace):
         else:
             is_there = known is not None and known[0] == "file"
             if not is_there or known[1] != content:
-                made.extend(written(name, workspace, content, is_there and known[1] != b""))
+                made.extend(written(name, workspace, content, is_there))
             if mode != (known[2] if is_there else 0o644):
                 made.append(bash(f"chmod {mode:o} {quoted}"))
     return made
