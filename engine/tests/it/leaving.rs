@@ -152,6 +152,7 @@ async fn all(config: &Config, status: &SandboxStatus) -> BTreeMap<String, Arc<dy
             search: Some(Search::Searxng("https://searx.example/search".to_owned())),
             ..Web::default()
         },
+        check: None,
         subagents: subagents(
             &skills,
             config,
