@@ -49,7 +49,10 @@ pub fn run(
             Direction::Undo => "redo",
             Direction::Redo => "undo",
         };
-        let is_told = !wanted.dry_run && !wanted.json && direction == Direction::Undo;
+        let is_told = !wanted.dry_run
+            && !wanted.json
+            && direction == Direction::Undo
+            && !rewind.changes.is_empty();
         let code = carry_out(&files, &rewind, wanted, back, config).await?;
         if let Some(command) = verified.filter(|_| is_told && code == 0) {
             note(&format!(

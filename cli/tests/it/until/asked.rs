@@ -53,9 +53,12 @@ fn a_check_that_the_model_has_asked_for_is_not_repeated() {
 #[test]
 fn undo_knows_what_was_verified() {
     let world = world();
-    let ended = run(&world, [bash("sed -i 's/-/+/' add.sh"), says("Done.")], &[]);
+    // What commands change is recorded in the sandbox.
+    let model = world.scenario("s", [bash("sed -i 's/-/+/' add.sh"), says("Done.")]);
+    let words = ["-m", &model, "--until", CHECK, "mend add"];
+    let ended = world.as_typed(words).run();
     assert!(ended.stderr.contains("verified: "), "{}", ended.stderr);
-    let undone = world.ah(["undo"]).run().expect(0);
+    let undone = world.as_typed(["undo"]).run().expect(0);
     let told = "`sh tests/add.sh` has passed with these changes";
     assert!(undone.stderr.contains(told), "{}", undone.stderr);
     assert_eq!(world.text("add.sh"), super::ADD);
