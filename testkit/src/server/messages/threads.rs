@@ -168,10 +168,8 @@ impl Answer {
         };
         match data["type"].as_str().unwrap_or_default() {
             "message_start" => {
-                self.id = data["message"]["id"]
-                    .as_str()
-                    .unwrap_or_default()
-                    .to_owned()
+                let id = data["message"]["id"].as_str().unwrap_or_default();
+                id.clone_into(&mut self.id);
             }
             "content_block_start" => self.blocks.push(data["content_block"].clone()),
             "content_block_delta" => {
