@@ -66,8 +66,6 @@ pub struct PromptContext<'a> {
     pub remote: Option<&'a str>,
     /// Limits of commands and tools; empty if unknown.
     pub sandbox: &'a str,
-    /// What is to be said of the state of the folder's files.
-    pub files: Option<&'a str>,
 }
 
 /// A part of a system prompt with its source.
@@ -166,7 +164,6 @@ impl PromptContext<'_> {
             ("Git commit", self.commit),
             ("Git remote", self.remote),
             ("Sandbox", Some(self.sandbox)),
-            ("Files", self.files),
         ];
         let known = lines
             .iter()
@@ -222,7 +219,6 @@ mod tests {
                 commit: None,
                 remote: None,
                 sandbox: "none",
-                files: None,
             },
             skills: "# Skills\n",
             must_produce: Some("plan.md"),

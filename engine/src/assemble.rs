@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ah_agent::hooks::{Hook, HookEvent, HookedElicitations, Hooks};
-use ah_agent::prompt::{PromptPart, PromptSource, SystemPrompt};
+use ah_agent::prompt::{Fact, PromptPart, PromptSource, SystemPrompt};
 use ah_agent::skills::{Skill, Skills};
 use ah_agent::{
     AnswerForm, Audience, Ports, SessionSettings, Subagents, ToolConcurrency, Toolbox, Watcher,
@@ -445,12 +445,20 @@ fn prompt_source(
 ) -> PromptSource {
     let (config, specs) = (config.clone(), tools.specs().clone());
     let (skills, first) = (skills.clone(), SystemPrompt::of(blocks));
-    PromptSource::new(
-        move || match system_prompt(&config, &specs, &skills, &sandbox) {
+    PromptSource::new(move || {
+        let mut prompt = match system_prompt(&config, &specs, &skills, &sandbox) {
             Ok((blocks, _)) => SystemPrompt::of(&blocks),
             Err(_) => first.clone(),
-        },
-    )
+        };
+        prompt
+            .facts
+            .extend(config.run.prompt.files.as_ref().map(|text| Fact {
+                name: "files".to_owned(),
+                text: text.clone(),
+                is_apart: true,
+            }));
+        prompt
+    })
 }
 
 /// Returns the required form of the answer.

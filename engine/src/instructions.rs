@@ -191,7 +191,6 @@ struct RunContext<'a> {
     cwd: Cow<'a, str>,
     date: String,
     sandbox: &'a str,
-    files: Option<&'a str>,
 }
 
 impl<'a> RunContext<'a> {
@@ -202,7 +201,6 @@ impl<'a> RunContext<'a> {
             cwd: cwd.to_string_lossy(),
             date: today(&config.environment),
             sandbox,
-            files: config.run.prompt.files.as_deref(),
         }
     }
 
@@ -214,7 +212,6 @@ impl<'a> RunContext<'a> {
             commit: self.repository.commit.as_deref(),
             remote: self.repository.remote.as_deref(),
             sandbox: self.sandbox,
-            files: self.files,
         }
     }
 }

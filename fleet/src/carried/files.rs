@@ -25,9 +25,9 @@ pub struct Files {
     pub within: String,
     /// The layers, oldest first.
     pub layers: Vec<Layer>,
-    /// The state of the layer behind which changes were lost the last time; `None` if none ever were.
+    /// How often changes since the last layer were lost.
     #[serde(default)]
-    pub lost_after: Option<String>,
+    pub losses: u32,
 }
 
 /// What has changed since the layer before.
@@ -87,11 +87,16 @@ impl Files {
 
     /// Returns what the model is told of them; `None` if nothing was lost.
     pub fn told(&self) -> Option<String> {
-        let state = self.lost_after.as_ref()?.get(..12)?;
-        Some(format!(
-            "as they were some steps ago (state {state}): the machine that you worked on is gone, and what it had changed since \
-             then is lost. Look at the files before you continue."
-        ))
+        (self.losses > 0).then(|| {
+            let again = match self.losses {
+                1 => String::new(),
+                times => format!(" (this has happened {times} times)"),
+            };
+            format!(
+                "The files in this folder are as they were some steps ago: the machine that you worked on is gone, and what it had \
+                 changed since then is lost{again}. Look at the files before you continue."
+            )
+        })
     }
 
     /// Says that the session is where its files are.
@@ -127,7 +132,6 @@ impl Files {
             && self.base.iter().all(is_commit)
             && self.remote.iter().all(|url| !url.starts_with('-'))
             && !self.layers.is_empty()
-            && self.lost_after.iter().all(is_commit)
             && self.layers.iter().all(is_sound);
         is_fine.then_some(()).ok_or_else(strange)
     }
@@ -174,7 +178,7 @@ mod tests {
                 branch: Some("feature/x-1".to_owned()),
                 content: "0".repeat(64),
             }],
-            lost_after: None,
+            losses: 0,
         };
         fine.check().unwrap();
         let changes: [fn(&mut Files); 8] = [

@@ -36,9 +36,11 @@ struct Carried {
     warn: Warn,
 }
 
-/// The calls that may change files.
+/// The calls that may have changed files when they end.
 struct Calls {
     running: HashSet<ToolUseId>,
+    /// Those that say nothing of what they access. They may tell of commands that other calls have started.
+    silent: HashSet<ToolUseId>,
     /// Whether the session says that it may be ahead of its stored files.
     is_ahead: bool,
 }
@@ -48,6 +50,7 @@ impl FilesFirst {
     pub fn of(session: Arc<SessionStore>, files: Arc<Workspace>, warn: Warn) -> Self {
         let calls = Calls {
             running: HashSet::new(),
+            silent: HashSet::new(),
             is_ahead: files.is_ahead(),
         };
         Self {
@@ -84,7 +87,7 @@ fn may_change(start: &CallStart) -> bool {
     let words = start.access.split(',').map(str::trim);
     words
         .into_iter()
-        .any(|word| !matches!(word, "" | "read" | "host"))
+        .any(|word| !matches!(word, "" | "read" | "host" | "ask"))
 }
 
 #[async_trait]
@@ -95,28 +98,34 @@ impl Store for FilesFirst {
 
     async fn append(&self, mut records: Vec<Record>) -> Result<(), StoreError> {
         let carried = &self.carried;
-        let started = records.iter().filter_map(|record| match record {
-            Record::CallStarted(start) if may_change(start) => Some(start.tool_use_id.clone()),
-            _ => None,
-        });
-        let started: Vec<_> = started.collect();
         let finished = records.iter().filter_map(|record| match record {
-            Record::CallFinished(finish) => Some(&finish.result.tool_use_id),
+            Record::CallFinished(finish) => Some(finish.result.tool_use_id.clone()),
             _ => None,
         });
-        let ended = {
-            let mut calls = carried.calls.lock().await;
-            let mut ended = false;
-            for call in finished {
-                ended |= calls.running.remove(call);
-            }
-            ended
+        let finished: Vec<_> = finished.collect();
+        let ends = {
+            let calls = carried.calls.lock().await;
+            let may_have = |id| calls.running.contains(id) || calls.silent.contains(id);
+            finished.iter().any(may_have)
         };
-        let is_kept = ended && carried.keep().await;
+        let is_kept = ends && carried.keep().await;
         // What the session says is decided and stored before another call begins or ends.
         let mut calls = carried.calls.lock().await;
-        calls.running.extend(started);
-        let is_ahead = !calls.running.is_empty() || (ended || calls.is_ahead) && !is_kept;
+        for record in &records {
+            if let Record::CallStarted(start) = record {
+                let id = start.tool_use_id.clone();
+                if may_change(start) {
+                    calls.running.insert(id);
+                } else if start.access.is_empty() {
+                    calls.silent.insert(id);
+                }
+            }
+        }
+        for call in &finished {
+            calls.running.remove(call);
+            calls.silent.remove(call);
+        }
+        let is_ahead = !calls.running.is_empty() || (ends || calls.is_ahead) && !is_kept;
         if is_ahead != calls.is_ahead {
             records.push(Workspace::ahead(is_ahead));
             calls.is_ahead = is_ahead;

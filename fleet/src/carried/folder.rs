@@ -124,7 +124,7 @@ pub async fn capture(environment: &Environment, folder: &Path) -> Result<Capture
             base,
             within: users.within,
             layers: vec![layer],
-            lost_after: None,
+            losses: 0,
         },
         content,
         left,

@@ -13,6 +13,8 @@ use super::files::LARGEST;
 const STATE: &str = "refs/ah/files";
 /// Reference to the state that the folder has, or has had and gone on from.
 const HERE: &str = "refs/ah/here";
+/// Setting of its git with how often the session had lost changes when the folder had its state.
+const LOSSES: &str = "ah.losses";
 /// Reference to the commit that others have, too.
 const BASE: &str = "refs/ah/base";
 /// Attributes above all others: nothing is converted.
@@ -259,19 +261,20 @@ impl Shadow {
     }
 
     /// Returns the state that the folder has, or has gone on from.
-    pub(super) async fn here(&self) -> Option<String> {
-        self.run(&["rev-parse", "--verify", "--quiet", HERE])
-            .await
-            .ok()
+    pub(super) async fn here(&self) -> Option<(String, u32)> {
+        let state = self.run(&["rev-parse", "--verify", "--quiet", HERE]).await;
+        let losses = self.run(&["config", "--get", LOSSES]).await;
+        let losses = losses.ok().and_then(|text| text.trim().parse().ok());
+        Some((state.ok()?, losses.unwrap_or_default()))
     }
 
-    /// Says which state the folder has.
-    pub(super) async fn set_here(&self, state: Option<&str>) -> Result<(), GitError> {
-        let done = match state {
-            Some(state) => self.run(&["update-ref", HERE, state]).await,
-            None => self.run(&["update-ref", "-d", HERE]).await,
+    /// Says which state the folder has, and how often the session had lost changes by then.
+    pub(super) async fn set_here(&self, here: Option<(&str, u32)>) -> Result<(), GitError> {
+        let Some((state, losses)) = here else {
+            return self.run(&["update-ref", "-d", HERE]).await.map(drop);
         };
-        done.map(drop)
+        self.run(&["config", LOSSES, &losses.to_string()]).await?;
+        self.run(&["update-ref", HERE, state]).await.map(drop)
     }
 
     /// Removes the locks of a git that was killed. There is one user at a time.

@@ -66,7 +66,7 @@ impl Workspace {
             top: top.clone(),
         };
         let state = last(&files)?.state.clone();
-        let is_here = place.shadow.here().await.as_ref() == Some(&state) && top.is_dir();
+        let is_here = place.shadow.here().await == Some((state, files.losses)) && top.is_dir();
         let mut is_ahead = store
             .note(AHEAD)
             .await?
@@ -75,7 +75,7 @@ impl Workspace {
             place.at(&top)
         } else {
             if is_ahead {
-                files.lost_after = Some(state);
+                files.losses = files.losses.saturating_add(1);
                 files.keep(store, None).await?;
                 store.append(vec![Self::ahead(false)]).await?;
                 is_ahead = false;
@@ -169,7 +169,11 @@ impl Workspace {
         });
         next.keep(store, Some(content)).await?;
         *files = next;
-        let here = self.place.shadow.set_here(Some(&taken.state)).await;
+        let here = self
+            .place
+            .shadow
+            .set_here(Some((&taken.state, files.losses)))
+            .await;
         here.map_err(|error| failed(&error))
     }
 }
@@ -209,7 +213,10 @@ impl Place {
         let renamed = around.rename(drafted, name);
         renamed.map_err(|error| unwritable(top, &error))?;
         let made = draft.at(top);
-        let here = made.shadow.set_here(Some(&last(files)?.state)).await;
+        let here = made
+            .shadow
+            .set_here(Some((&last(files)?.state, files.losses)))
+            .await;
         here.map_err(|error| failed(&error))?;
         Ok(made)
     }
