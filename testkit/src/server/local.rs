@@ -7,7 +7,7 @@ use ah_conversation::StreamEvent;
 use ah_provider::script::play::Step;
 use serde_json::{Value, json};
 
-use super::protocol::Refusal;
+use super::refusal::Refusal;
 
 /// A program that serves one model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::messages::binding::Binding;
 use super::messages::threads::Answer;
 use super::new_input::NewInput;
+use super::refusal::Refusal;
 use super::vendor::{ANTHROPIC, Answers, Asked, Vendor};
 use super::{chat, messages, responses};
 
@@ -21,41 +22,6 @@ pub enum Protocol {
     Chat,
     /// The Responses API.
     Responses,
-}
-
-/// Error response to an invalid request.
-#[derive(Debug, Clone)]
-pub struct Refusal {
-    /// Status.
-    pub status: u16,
-    /// Type, as the Messages API calls it.
-    pub kind: &'static str,
-    /// Text.
-    pub message: String,
-    /// Code among the details, if it has one.
-    pub code: Option<&'static str>,
-}
-
-impl Refusal {
-    /// Returns the error for a path that does not exist.
-    pub fn unknown_path() -> Self {
-        Self {
-            status: 404,
-            kind: "not_found_error",
-            message: "Not found".to_owned(),
-            code: None,
-        }
-    }
-
-    /// Returns the error for an invalid body or header.
-    pub fn invalid(message: String) -> Self {
-        Self {
-            status: 400,
-            kind: "invalid_request_error",
-            message,
-            code: None,
-        }
-    }
 }
 
 impl Protocol {

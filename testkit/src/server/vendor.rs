@@ -19,7 +19,8 @@ use serde_json::{Value, json};
 pub use self::gpt::{has_phases, version as gpt_version};
 pub use self::table::{ALL, ANTHROPIC, OPENAI};
 use super::given::Given;
-use super::protocol::{Protocol, Refusal};
+use super::protocol::Protocol;
+use super::refusal::Refusal;
 
 /// A vendor, or a program that serves models.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde_json::{Map, Value, json};
 
 use super::super::json::list;
-use super::super::protocol::Refusal;
+use super::super::refusal::Refusal;
 
 /// Beta feature with which a request may have a thread.
 pub const BETA: &str = "message-threads-2026-08-12";
