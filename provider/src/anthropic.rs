@@ -4,6 +4,7 @@
 mod address;
 mod decode;
 pub(crate) mod encode;
+mod messages;
 mod search;
 pub(crate) mod wire;
 

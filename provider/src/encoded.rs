@@ -68,10 +68,17 @@ impl<M: Copy + Default> Encoded<M> {
         }
     }
 
-    /// Takes what the server holds of the conversation that was asked for last, with the offset of the bytes behind it. `head`
-    /// stands before its messages. It is taken, since a request may continue it only once.
-    pub fn take_held(&mut self, head: &[u8]) -> Option<(Held, &Conversation<M>, usize)> {
+    /// Takes what the server holds of the conversation of `messages`, which was just encoded, with the offset of the bytes behind
+    /// it. `head` stands before them. It is taken, since a request may continue it only once.
+    pub fn take_held(
+        &mut self,
+        messages: &[Arc<Message>],
+        head: &[u8],
+    ) -> Option<(Held, &Conversation<M>, usize)> {
         let conversation = self.conversations.last_mut()?;
+        if !conversation.begins_like(messages) {
+            return None;
+        }
         let held = conversation.held.take()?;
         let answer = conversation.messages.get(held.messages)?;
         let has_more = conversation.messages.len() > held.messages + 1;

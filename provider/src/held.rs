@@ -36,7 +36,7 @@ pub struct Held {
     pub messages: usize,
     /// What stood before the messages in a body with all of them.
     pub head: Bytes,
-    /// When the answer came.
+    /// When the request was sent.
     pub at: Instant,
 }
 
@@ -50,29 +50,38 @@ pub struct HeldBody {
 }
 
 /// Gathers from the events of an answer what the server holds after it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Gathered {
     answer: String,
     request_id: String,
     head: Bytes,
-    /// Whether the server keeps the answer.
+    at: Instant,
+    /// Whether the answer is in the conversation as the server has it.
     is_kept: bool,
 }
 
 impl Gathered {
-    /// Notes an event. `body` is that of the request, with all messages.
-    pub(crate) fn note(&mut self, event: &StreamEvent, body: &[Bytes]) {
+    /// Begins with a request whose body with all messages begins with `head`.
+    pub(crate) fn new(head: Bytes) -> Self {
+        Self {
+            answer: String::new(),
+            request_id: String::new(),
+            head,
+            at: Instant::now(),
+            is_kept: false,
+        }
+    }
+
+    /// Notes an event of the answer.
+    pub(crate) fn note(&mut self, event: &StreamEvent) {
         match event {
-            StreamEvent::Sent { .. } => {
-                *self = Self {
-                    head: body.first().cloned().unwrap_or_default(),
-                    ..Self::default()
-                };
-            }
             StreamEvent::Accepted { request_id } => self.request_id.clone_from(request_id),
             StreamEvent::Started { id, .. } => self.answer.clone_from(id),
             StreamEvent::Stopping { stop_reason, .. } => {
-                self.is_kept = !matches!(stop_reason, StopReason::Refusal);
+                self.is_kept = matches!(
+                    stop_reason,
+                    StopReason::EndTurn | StopReason::ToolUse | StopReason::StopSequence
+                );
             }
             _ => {}
         }
@@ -86,7 +95,7 @@ impl Gathered {
             request_id: self.request_id,
             messages,
             head: self.head,
-            at: Instant::now(),
+            at: self.at,
         })
     }
 }
@@ -95,12 +104,6 @@ impl Gathered {
 /// told more clearly when it has all.
 pub(crate) fn may_be_forgotten(error: &ProviderError) -> bool {
     matches!(error.status, Some(400 | 404 | 409 | 422))
-}
-
-/// Whether a server refuses a request with all messages because it was asked to hold the conversation.
-pub(crate) fn refuses_to_hold(error: &ProviderError) -> bool {
-    let is_refusal = matches!(error.status, Some(400 | 422));
-    is_refusal && error.message.to_ascii_lowercase().contains("thread")
 }
 
 /// Whether a server has not looked at the request, so that it holds what it held.

@@ -4,6 +4,7 @@
 //! with the limit of the output that the server names, without the part or the field that it refuses, and with all of a
 //! conversation of which the server has forgotten the beginning.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use ah_conversation::{
@@ -20,13 +21,15 @@ use crate::decode::AnswerReader;
 use crate::exchange::Endpoint;
 use crate::fact::{Fact, KeepFact};
 use crate::fields;
-use crate::held::{Gathered, Held, HeldBody, is_untouched, may_be_forgotten, refuses_to_hold};
+use crate::held::{Gathered, Held, HeldBody, is_untouched, may_be_forgotten};
 use crate::keep_warm::{KeepWarm, Warming};
 use crate::limit::{self, Limit, MIN_OUTPUT, Windows};
 use crate::refused::{self, LeftOut};
 
 /// Most times that one request is sent, each time with less.
 const MOST_ATTEMPTS: usize = 32;
+/// How often in a row a server may forget what it was asked to hold before it is asked no more.
+const MOST_FORGOTTEN: u32 = 3;
 
 /// Writes the bodies of requests to one model.
 pub trait RequestEncoder: Send + 'static {
@@ -77,6 +80,8 @@ struct Learned {
     model: OnceLock<Model>,
     windows: Mutex<Windows>,
     left_out: Mutex<LeftOut>,
+    /// How often the server has forgotten a conversation since it continued one.
+    forgotten: AtomicU32,
     /// Fields of requests that it refuses, whatever their values.
     refused_fields: Mutex<Vec<String>>,
     /// Keeps what is learned for later sessions.
@@ -138,7 +143,7 @@ impl<E: RequestEncoder, R: AnswerReader> HttpModel<E, R> {
             max_output: 1,
             ..request.clone()
         };
-        move || endpoint.ask(encode(&encoder, &least), reader())
+        move || endpoint.ask(encoded(&mut *locked(&encoder), &least), reader())
     }
 
     /// Sends `body` as a request of its own.
@@ -170,10 +175,16 @@ impl<E: RequestEncoder, R: AnswerReader> Provider for HttpModel<E, R> {
         let mut cached_body = Arc::default();
         let cached = self.cached.clone();
         let (encoder, messages) = (self.encoder.clone(), request.messages.len());
-        let mut gathered = Gathered::default();
+        let mut gathered = None;
+        // A summary takes the place of the conversation.
+        let is_held = request.summary.is_none();
         let events = self.asked(request).flat_map(move |(event, body)| {
-            if let Ok(event) = &event {
-                gathered.note(event, &body);
+            match (&event, &mut gathered) {
+                (Ok(StreamEvent::Sent { .. }), _) => {
+                    gathered = body.first().filter(|_| is_held).cloned().map(Gathered::new);
+                }
+                (Ok(event), Some(gathered)) => gathered.note(event),
+                _ => {}
             }
             let miss = match (&event, &first) {
                 (Ok(StreamEvent::Sent { .. }), _) => {
@@ -184,7 +195,7 @@ impl<E: RequestEncoder, R: AnswerReader> Provider for HttpModel<E, R> {
                     locked(&cached).miss(first, std::mem::take(&mut cached_body), usage, left)
                 }
                 (Ok(StreamEvent::Ended), _) => {
-                    let held = std::mem::take(&mut gathered).held(messages);
+                    let held = gathered.take().and_then(|it: Gathered| it.held(messages));
                     if let Some((first, held)) = first.as_ref().zip(held) {
                         locked(&encoder).hold(first, held);
                     }
@@ -239,8 +250,7 @@ fn least(window: u64) -> u64 {
     MIN_OUTPUT.min(window / 8)
 }
 
-fn encode<E: RequestEncoder>(encoder: &Mutex<E>, request: &Request) -> Vec<Bytes> {
-    let mut encoder = locked(encoder);
+fn encoded(encoder: &mut impl RequestEncoder, request: &Request) -> Vec<Bytes> {
     let body = encoder.encode(request);
     fields::without(body, &encoder.abilities().refused_fields)
 }
@@ -334,14 +344,14 @@ enum Lesson {
 impl<E: RequestEncoder, R: AnswerReader> Again<E, R> {
     /// Sends the request; returns its body with all messages, and the events of the answer.
     fn ask(&mut self) -> (Arc<Vec<Bytes>>, EventStream) {
-        let whole = encode(&self.encoder, &self.request);
-        let held = {
+        let (whole, held) = {
             let mut encoder = locked(&self.encoder);
-            let held = encoder.held(&self.request, &whole);
-            held.map(|held| HeldBody {
+            let whole = encoded(&mut *encoder, &self.request);
+            let held = encoder.held(&self.request, &whole).map(|held| HeldBody {
                 body: fields::without(held.body, &encoder.abilities().refused_fields),
                 ..held
-            })
+            });
+            (whole, held)
         };
         let (body, sent) = match held {
             None => (whole.clone(), None),
@@ -354,23 +364,37 @@ impl<E: RequestEncoder, R: AnswerReader> Again<E, R> {
         (Arc::new(whole), events)
     }
 
-    /// Learns from `error` what the server holds; returns whether the request is worth sending again for that.
+    /// Learns from `error` what the server holds after it was sent the rest of a conversation; returns whether all of it is worth
+    /// sending.
     fn learn_held(&mut self, error: &ProviderError) -> bool {
-        match self.held.take() {
-            Some(Sent::RestOf(held)) => {
-                if let Some(first) = self.request.messages.first()
-                    && is_untouched(error)
-                {
-                    locked(&self.encoder).hold(first, held);
-                }
-                may_be_forgotten(error)
+        let held = match self.held.take() {
+            Some(Sent::RestOf(held)) => held,
+            other => {
+                self.held = other;
+                return false;
             }
-            Some(Sent::All) if refuses_to_hold(error) => {
-                locked(&self.encoder).hold_nothing();
-                true
-            }
-            Some(Sent::All) | None => false,
+        };
+        if let Some(first) = self.request.messages.first()
+            && is_untouched(error)
+        {
+            locked(&self.encoder).hold(first, held);
         }
+        let is_forgotten = may_be_forgotten(error);
+        let count = u32::from(is_forgotten);
+        let before = self.learned.forgotten.fetch_add(count, Ordering::Relaxed);
+        if before + count >= MOST_FORGOTTEN {
+            locked(&self.encoder).hold_nothing();
+        }
+        is_forgotten
+    }
+
+    /// Learns from a refusal that nothing else explains that the server may hold no conversations.
+    fn learn_to_hold_nothing(&mut self, error: &ProviderError) -> Lesson {
+        if self.held.take().is_none() || !may_be_forgotten(error) {
+            return Lesson::Nothing;
+        }
+        locked(&self.encoder).hold_nothing();
+        Lesson::Forgotten
     }
 
     /// Learns from `error`, the answer to `body`; the request becomes one that the server may take.
@@ -402,7 +426,7 @@ impl<E: RequestEncoder, R: AnswerReader> Again<E, R> {
         let parts = refused::refused(error, &self.request, body);
         let notice = refused::notice(&parts, error);
         if !self.left_out.add(parts) {
-            return Lesson::Nothing;
+            return self.learn_to_hold_nothing(error);
         }
         self.request = self.left_out.apply(self.request.clone());
         Lesson::Refused(notice)
@@ -445,6 +469,9 @@ impl<E: RequestEncoder, R: AnswerReader> Again<E, R> {
 
     /// Keeps what was learned for later requests, since the server has taken this one.
     fn keep(&mut self) {
+        if matches!(self.held, Some(Sent::RestOf(_))) {
+            self.learned.forgotten.store(0, Ordering::Relaxed);
+        }
         if self.attempts > 1 {
             *locked(&self.learned.left_out) = std::mem::take(&mut self.left_out);
         }

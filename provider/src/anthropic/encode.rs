@@ -1,29 +1,23 @@
 //! Encodes requests of the Messages API. The bytes of messages are cached; the breakpoints of the prompt cache, which
 //! move from request to request, are inserted between them. Nothing here does I/O.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ah_conversation::{
-    ContentBlock, Continuity, Image, Input, Message, Model, Origin, Price, Request, ResultBlock,
-    Role, ToolResult, Update,
-};
+use ah_conversation::{Continuity, Message, Model, Origin, Price, Request};
 use bytes::Bytes;
-use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::address::{address, address_of_model};
+use super::messages::{Mark, append, append_summary, append_update, blocks, json, pieces};
 use super::wire;
 use crate::abilities::{Abilities, ThinkingSetting};
 use crate::caching::CacheTtl;
-use crate::call_name::{self, call_name};
-use crate::encoded::{Conversation, EMPTY_MESSAGE, Encoded};
+use crate::encoded::Encoded;
 use crate::generation::{FastMode, Generation};
 use crate::held::{Held, HeldBody};
 use crate::http_model::RequestEncoder;
 use crate::openai::{Quirks, ThinkingField};
-use crate::rope::Rope;
 
 /// Beta feature with which tools are added by messages.
 const INLINE_TOOLS: &str = "inline-tools-2026-09-15";
@@ -36,9 +30,9 @@ const BINDING_CONTROLS: &str = "thinking-binding-controls-2026-08-01";
 const VERSION_IN_BODY: &str = "vertex-2023-10-16";
 /// Beta feature with which the server holds conversations.
 const THREADS: &str = "message-threads-2026-08-12";
-/// The field of a request that asks for it.
-const THREAD: &str = "thread";
-/// How long the server holds a conversation after its last answer, less what a request may take to arrive (Anthropic's guide of
+/// Fields of which a user's own would replace what a held conversation needs.
+const OF_THREADS: [&str; 3] = ["system", "thread", "tools"];
+/// How long the server holds a conversation after its last request, less what a request may take to arrive (Anthropic's guide of
 /// message threads, 2 November 2026: 5 minutes).
 const HELD_FOR: Duration = Duration::from_secs(290);
 /// What stands between an answer and the next message.
@@ -111,17 +105,12 @@ impl RequestEncoder for Encoder {
     }
 
     fn held(&mut self, request: &Request, whole: &[Bytes]) -> Option<HeldBody> {
-        let is_refused = || {
-            self.abilities
-                .refused_fields
-                .iter()
-                .any(|name| name == THREAD)
-        };
-        if !self.holds || request.summary.is_some() || is_refused() {
+        if !self.holds || request.summary.is_some() {
             return None;
         }
         let (head, messages) = whole.split_first()?;
-        let rest = self.encoded.take_held(head).and_then(|(held, all, end)| {
+        let held = self.encoded.take_held(&request.messages, head);
+        let rest = held.and_then(|(held, all, end)| {
             let is_fresh = held.at.elapsed() < HELD_FOR;
             let rest = pieces(all, end + BEHIND_ANSWER.len(), self.ttl);
             // An answer is followed by a message of its own.
@@ -217,7 +206,7 @@ impl Encoder {
             further: self.further.clone(),
             holds: false,
         };
-        (plain, generation != self.generation)
+        (plain, generation != self.generation || self.holds)
     }
 
     /// Returns the beta features that the requests use.
@@ -277,9 +266,10 @@ impl Encoder {
         self
     }
 
-    /// Asks the server to hold conversations, if `is_wanted`.
+    /// Asks the server to hold conversations, if `is_wanted` and no field of the user's own is in the way.
     pub fn holding(mut self, is_wanted: bool) -> Self {
-        self.holds = is_wanted;
+        let is_own = |name: &&str| self.further.contains_key(*name);
+        self.holds = is_wanted && !OF_THREADS.iter().any(is_own);
         self
     }
 
@@ -380,224 +370,9 @@ impl Encoder {
 
 /// Returns `head` with further fields, which replace those of the same name.
 fn extended(head: &wire::Head<'_>, further: &Map<String, Value>) -> Value {
-    let mut head = json!(head);
+    let mut head = serde_json::json!(head);
     if let Some(fields) = head.as_object_mut() {
         fields.extend(further.clone());
     }
     head
-}
-
-/// State of the encoder after a message. The bytes do not include the end of the last message.
-#[derive(Debug, Default, Clone, Copy)]
-struct Mark {
-    /// Role of the message that is still open; further blocks of this role are added to it.
-    open: Option<wire::Role>,
-    /// Offsets for breakpoints at the ends of the last two user messages, in order. As long as there is one, the first is
-    /// that of its first block.
-    breakpoints: [Option<usize>; 2],
-    /// Whether a message with tool results may hold nothing else.
-    results_alone: bool,
-    /// Whether the last block is a tool result.
-    is_result: bool,
-}
-
-/// Appends the bytes of `message`, to the open message if it has the same role.
-fn append(message: &Message, model: &Model, mark: &mut Mark, bytes: &mut Rope) {
-    let role = match message.role {
-        Role::User => wire::Role::User,
-        Role::Assistant => wire::Role::Assistant,
-    };
-    push(role, blocks(message, model), mark, bytes);
-}
-
-/// Appends the bytes of an update: what others can edit for the user, what the engine itself decides as a system
-/// message. That must follow a message of the user and precede an answer, which the order of the messages ensures.
-fn append_update(message: &Message, update: &Update, mark: &mut Mark, bytes: &mut Rope) {
-    let [facts, mode, ..] = message.words_of(update);
-    let tools = update.tools.iter().map(|tool| wire::Block::ToolAddition {
-        tool: wire::AddedTool::ToolDefinition {
-            definition: wire::Tool {
-                name: &tool.name,
-                description: &tool.description,
-                input_schema: &tool.input_schema,
-                cache_control: None,
-            },
-        },
-    });
-    push(wire::Role::User, facts.and_then(text), mark, bytes);
-    push(
-        wire::Role::System,
-        tools.chain(mode.and_then(text)),
-        mark,
-        bytes,
-    );
-}
-
-/// Appends a summary: as the server wrote it, which counts as an answer, or as a text for a model that reads only that.
-fn append_summary(message: &Message, as_written: bool, mark: &mut Mark, bytes: &mut Rope) {
-    let written = message.content.iter().filter(|block| is_summary(block));
-    let block = |block| self::block(block, false);
-    if as_written && written.clone().next().is_some() {
-        push(
-            wire::Role::Assistant,
-            written.filter_map(block),
-            mark,
-            bytes,
-        );
-    } else {
-        let texts = message.content.iter().filter(|block| !is_summary(block));
-        push(wire::Role::User, texts.filter_map(block), mark, bytes);
-    }
-}
-
-/// Whether a block is a summary that a server wrote.
-fn is_summary(block: &ContentBlock) -> bool {
-    block.server_summary().is_some()
-}
-
-/// Appends blocks, to the open message if it has the same role.
-fn push<'a>(
-    role: wire::Role,
-    blocks: impl IntoIterator<Item = wire::Block<'a>>,
-    mark: &mut Mark,
-    bytes: &mut Rope,
-) {
-    for block in blocks {
-        let is_result = matches!(block, wire::Block::ToolResult { .. });
-        let is_apart = mark.results_alone && is_result != mark.is_result;
-        mark.is_result = is_result;
-        if mark.open == Some(role) && !is_apart {
-            bytes.push(b",");
-            if role == wire::Role::User {
-                // In the first message, the first block is what the sessions of a project share.
-                mark.breakpoints[0] = mark.breakpoints[0].or(mark.breakpoints[1]);
-            }
-        } else {
-            if mark.open.is_some() {
-                bytes.push(b"]},");
-            }
-            bytes.push(match role {
-                wire::Role::User => br#"{"role":"user","content":["#,
-                wire::Role::Assistant => br#"{"role":"assistant","content":["#,
-                wire::Role::System => br#"{"role":"system","content":["#,
-            });
-            mark.open = Some(role);
-            if role == wire::Role::User {
-                mark.breakpoints = [mark.breakpoints[1], None];
-            }
-        }
-        bytes.push(&json(&block));
-        if role == wire::Role::User {
-            mark.breakpoints[1] = Some(bytes.len() - 1);
-        }
-    }
-}
-
-/// The bytes of the messages from an offset on, with their breakpoints, and the end of the body.
-fn pieces(conversation: &Conversation<Mark>, from: usize, ttl: CacheTtl) -> Vec<Bytes> {
-    let mark = conversation.mark();
-    let breakpoints: Vec<_> = mark.breakpoints.into_iter().flatten().collect();
-    let mut pieces = conversation
-        .bytes()
-        .split_by(from, &breakpoints, ttl.field());
-    let end: &[u8] = if mark.open.is_some() { b"]}]}" } else { b"]}" };
-    pieces.push(Bytes::from_static(end));
-    pieces
-}
-
-/// The blocks of `message` that the API accepts.
-fn blocks<'a>(message: &'a Message, model: &Model) -> Vec<wire::Block<'a>> {
-    let is_own = message.was_written_by(&model.provider, &model.name);
-    let opaque = message.opaque_of(&model.provider, &model.name);
-    let of_other_server =
-        { message.response.as_ref() }.is_some_and(|response| response.provider != model.provider);
-    let blocks = message.content.iter().enumerate();
-    let mut blocks: Vec<_> = blocks
-        .filter_map(|(place, block)| {
-            if let (ContentBlock::Other { .. }, true) = (block, of_other_server) {
-                return block.as_text().and_then(text);
-            }
-            let given = opaque.and_then(|opaque| opaque.of_block(place));
-            Some(self::block(block, is_own)?.with(given))
-        })
-        .collect();
-    // The API rejects an answer that ends with thinking, as an interrupted one may.
-    while blocks.last().is_some_and(wire::Block::is_thinking) {
-        blocks.pop();
-    }
-    if blocks.is_empty() && message.role == Role::User {
-        blocks.push(wire::Block::Text {
-            text: EMPTY_MESSAGE,
-        });
-    }
-    blocks
-}
-
-/// `block` as it is sent, or `None` for a block that the API rejects: empty text, or thinking without its signature.
-fn block(block: &ContentBlock, is_own: bool) -> Option<wire::Block<'_>> {
-    Some(match block {
-        ContentBlock::Text { text } => self::text(text)?,
-        ContentBlock::Thinking {
-            thinking,
-            signature,
-        } => wire::Block::Thinking {
-            thinking,
-            signature: signature
-                .as_deref()
-                .filter(|signature| is_own && !signature.is_empty())?,
-        },
-        ContentBlock::RedactedThinking { data } if is_own => wire::Block::RedactedThinking { data },
-        ContentBlock::RedactedThinking { .. } => return None,
-        ContentBlock::Image(image) => self::image(image),
-        ContentBlock::ToolUse(call) => wire::Block::ToolUse {
-            id: tool_use_id(call.id.as_str()),
-            name: call_name(&call.name, call_name::MESSAGES),
-            input: match &call.input {
-                // The result says what was wrong, and a model copies what it sees in its own calls.
-                Input::Malformed(_) => wire::ToolInput::Nothing {},
-                object @ Input::Object(_) => wire::ToolInput::Object(object),
-            },
-        },
-        ContentBlock::ToolResult(result) => tool_result(result),
-        ContentBlock::Other { raw } => wire::Block::Other(raw),
-    })
-}
-
-fn tool_result(result: &ToolResult) -> wire::Block<'_> {
-    let content = result.content.iter().filter_map(|block| match block {
-        ResultBlock::Text { text } => self::text(text),
-        ResultBlock::Image(image) => Some(self::image(image)),
-        ResultBlock::Audio(_) => None,
-    });
-    wire::Block::ToolResult {
-        tool_use_id: tool_use_id(result.tool_use_id.as_str()),
-        content: content.collect(),
-        is_error: result.is_error,
-    }
-}
-
-fn text(text: &str) -> Option<wire::Block<'_>> {
-    (!text.trim().is_empty()).then_some(wire::Block::Text { text })
-}
-
-fn image(image: &Image) -> wire::Block<'_> {
-    wire::Block::Image {
-        source: wire::ImageSource {
-            media_type: &image.media_type,
-            data: &image.data,
-        },
-    }
-}
-
-/// The id in the form that the API accepts: ids of other vendors may hold other characters.
-fn tool_use_id(id: &str) -> Cow<'_, str> {
-    let is_valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    if id.chars().all(is_valid) {
-        return Cow::Borrowed(id);
-    }
-    Cow::Owned(id.replace(|c| !is_valid(c), "_"))
-}
-
-fn json(value: &impl Serialize) -> Vec<u8> {
-    serde_json::to_vec(value).expect("the wire's types have text for keys")
 }
