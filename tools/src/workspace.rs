@@ -261,7 +261,7 @@ impl Workspace {
             let access = confinement.access_to(path);
             if !access.write || !access.create {
                 return Err(format!(
-                    "cannot write `{}`: the sandbox protects it",
+                    "cannot write `{}`: the sandbox protects it; the user can change it, or allow it with `--no-sandbox`",
                     self.show(path)
                 ));
             }

@@ -18,6 +18,9 @@ use crate::binary::World;
 /// Prepares and judges the tasks.
 const GOLD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../interop/harness/gold.py");
 
+/// The task whose answer changes a file that agents obey: the sandbox protects it, and says how a user allows it.
+const PROTECTED: &str = "task_349_adv_malformed_skill_frontmatter";
+
 /// The tasks, and what commands have to see of this machine to judge them.
 struct Harness {
     python: PathBuf,
@@ -107,7 +110,8 @@ fn all_are_verified(is_confined: bool) {
             });
         }
     });
-    let wrong = wrong.into_inner().unwrap();
+    let mut wrong: Vec<String> = wrong.into_inner().unwrap();
+    wrong.retain(|it| !is_confined || !it.starts_with(PROTECTED));
     assert_eq!(tasks.lines().count(), 351);
     assert!(
         wrong.is_empty(),
