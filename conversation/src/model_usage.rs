@@ -3,10 +3,12 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Cost, Response, ToolResult, Usage};
+use crate::{Cost, JsonText, Message, Response, ToolResult, Usage};
 
 /// Key in the details of a tool result for the usage of models that the tool called.
 const SPENT: &str = "spent";
+/// Key in the details of the result of a subagent, whose requests are messages of its own conversation.
+const AGENT: &str = "agentId";
 
 /// Usage of one model within a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,10 +85,29 @@ impl ModelUsage {
 
     /// Returns the usage recorded in the details of a tool result.
     pub fn recorded_in(result: &ToolResult) -> Vec<Self> {
-        let spent = result.details.as_ref().and_then(|it| it.get(SPENT));
-        // Third-party tools may use the same key for something else.
-        spent
-            .and_then(|spent| Vec::deserialize(spent).ok())
-            .unwrap_or_default()
+        result.details.as_ref().map_or_else(Vec::new, recorded)
     }
+
+    /// Returns the usage of models that the tools of a message called themselves, without subagents.
+    pub fn by_tools(message: &Message) -> Vec<Self> {
+        let details = message.tool_results().filter_map(|it| it.details.as_ref());
+        details.flat_map(Self::by_tool).collect()
+    }
+
+    /// Returns the usage that a tool's details record, unless it is a subagent's: whoever counts the messages of all
+    /// conversations has counted that.
+    pub fn by_tool(details: &JsonText) -> Vec<Self> {
+        match details.get(AGENT) {
+            Some(_) => Vec::new(),
+            None => recorded(details),
+        }
+    }
+}
+
+fn recorded(details: &JsonText) -> Vec<ModelUsage> {
+    // Third-party tools may use the same key for something else.
+    let spent = details.get(SPENT);
+    spent
+        .and_then(|spent| Vec::deserialize(spent).ok())
+        .unwrap_or_default()
 }

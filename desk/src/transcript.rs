@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use ah_conversation::{Head, Message, MessageId, StoreError, ToolUseId};
+use ah_conversation::{Cost, Head, Message, MessageId, StoreError, ToolUseId};
 
 /// Reads the tree of a session, also while another process has it open.
 pub trait Transcript: Send {
@@ -33,6 +33,13 @@ pub trait Transcript: Send {
     ///
     /// If the store cannot be read.
     fn heads(&self) -> Result<Vec<Head>, StoreError>;
+
+    /// Returns what all requests of the session have cost, as far as prices are known.
+    ///
+    /// # Errors
+    ///
+    /// If the store cannot be read.
+    fn spent(&self) -> Result<Cost, StoreError>;
 
     /// Writes the whole output of a call to `to`; returns whether there is such a call.
     ///

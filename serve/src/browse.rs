@@ -48,6 +48,7 @@ async fn tree(
     let value = json!({
         "name": told_tree.name,
         "current": told_tree.current,
+        "spent_usd": told_tree.spent_usd,
         "nodes": told_tree.nodes,
         "next": next,
     });

@@ -51,6 +51,8 @@ pub(crate) struct Nodes {
     pub name: Option<String>,
     /// Id of the current message.
     pub current: Option<String>,
+    /// What the session has cost in US dollars, as far as prices are known.
+    pub spent_usd: f64,
     /// Messages in the order of storing.
     pub nodes: Vec<Node>,
 }
@@ -148,6 +150,7 @@ impl Feed {
         Ok(Nodes {
             name: name.map(|name| shown.name(&name)),
             current: current.map(|id| id.to_string()),
+            spent_usd: transcript.spent().map_err(unread)?.usd(),
             nodes: nodes.map(|head| shown.node(head)).collect(),
         })
     }
@@ -246,7 +249,7 @@ mod tests {
     use std::io::Write;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use ah_conversation::{Environment, Head, Message, Origin, Role, Time};
+    use ah_conversation::{Cost, Environment, Head, Message, Origin, Role, Time};
 
     use super::*;
 
@@ -313,6 +316,10 @@ mod tests {
 
         fn heads(&self) -> Result<Vec<Head>, StoreError> {
             Ok(Vec::new())
+        }
+
+        fn spent(&self) -> Result<Cost, StoreError> {
+            Ok(Cost::default())
         }
 
         fn copy_output(&self, _: &ToolUseId, _: &mut dyn Write) -> Result<bool, StoreError> {

@@ -1,7 +1,6 @@
 //! `ah usage`: tokens and cost of a session, in total, by model, and by call.
 
 use ah_conversation::{Cost, Usage};
-use ah_provider::catalog::Catalog;
 use ah_store::ApiCall;
 use serde_json::{Value, json};
 
@@ -21,14 +20,12 @@ pub fn run(config: &Config, plan: &SessionPlan, form: Json) -> Result<u8, Error>
     let mut calls = tree(plan, config)?.api_calls()?;
     calls.retain(is_of_model);
     let catalog = config.catalog()?;
-    let stored: Vec<_> = calls.iter().collect();
-    let calls: Vec<_> = calls.iter().map(|call| Call::of(call, &catalog)).collect();
     if form.json {
         let mut all = to_json(&calls);
-        all["cache_saved_usd"] = json!(cache::saved(&stored, &catalog));
+        all["cache_saved_usd"] = json!(cache::saved(&calls, &catalog));
         print_json(&all)
     } else {
-        print(&(lines(&calls) + &breaks(&calls) + &cache::lines(&stored, &catalog)))
+        print(&(lines(&calls) + &breaks(&calls) + &cache::lines(&calls, &catalog)))
     }
 }
 
@@ -37,29 +34,11 @@ fn is_of_model(call: &ApiCall) -> bool {
     call.provider.as_deref() != Some(ah_tools::SCRIPTS)
 }
 
-/// A request and its cost.
-struct Call<'a> {
-    call: &'a ApiCall,
-    /// As stored with the answer; for older sessions, computed by today's price.
-    cost: Option<Cost>,
-}
-
-impl<'a> Call<'a> {
-    fn of(call: &'a ApiCall, catalog: &Catalog) -> Self {
-        let server = call.provider.as_deref().unwrap_or_default();
-        let by_price = || catalog.model(server, &call.model).cost(&call.usage);
-        Self {
-            call,
-            cost: call.cost.or_else(by_price),
-        }
-    }
-
-    /// Returns the model with its provider, if known.
-    fn model(&self) -> String {
-        match self.call.provider.as_deref() {
-            None | Some("") | Some("anthropic") => self.call.model.clone(),
-            Some(provider) => format!("{provider}/{}", self.call.model),
-        }
+/// Returns the model of a request with its provider, if known.
+fn model(call: &ApiCall) -> String {
+    match call.provider.as_deref() {
+        None | Some("") | Some("anthropic") => call.model.clone(),
+        Some(provider) => format!("{provider}/{}", call.model),
     }
 }
 
@@ -74,11 +53,11 @@ struct Sums {
 }
 
 impl Sums {
-    fn of<'a>(calls: impl IntoIterator<Item = &'a Call<'a>>) -> Self {
+    fn of<'a>(calls: impl IntoIterator<Item = &'a ApiCall>) -> Self {
         let mut sums = Self::default();
         for call in calls {
             sums.calls += 1;
-            sums.usage += call.call.usage;
+            sums.usage += call.usage;
             match call.cost {
                 Some(cost) => sums.cost = sums.cost + cost,
                 None => sums.unpriced += 1,
@@ -136,23 +115,23 @@ impl Sums {
 }
 
 /// Returns the totals by model, in the order of first use.
-fn by_model<'a>(calls: &'a [Call<'a>]) -> Vec<(String, Sums)> {
+fn by_model(calls: &[ApiCall]) -> Vec<(String, Sums)> {
     let mut models: Vec<String> = Vec::new();
     for call in calls {
-        let model = call.model();
+        let model = model(call);
         if !models.contains(&model) {
             models.push(model);
         }
     }
     let sums = |model: String| {
-        let its = calls.iter().filter(|call| call.model() == model);
+        let its = calls.iter().filter(|call| self::model(call) == model);
         let sums = Sums::of(its);
         (model, sums)
     };
     models.into_iter().map(sums).collect()
 }
 
-fn lines(calls: &[Call<'_>]) -> String {
+fn lines(calls: &[ApiCall]) -> String {
     use Align::{Left, Right};
     let head = [
         "", "MODEL", "INPUT", "CACHED", "WRITTEN", "OUTPUT", "HITS", "COST",
@@ -172,11 +151,7 @@ fn lines(calls: &[Call<'_>]) -> String {
     };
     let mut rows = vec![head.map(str::to_owned)];
     for (index, call) in calls.iter().enumerate() {
-        rows.push(row(
-            (index + 1).to_string(),
-            call.model(),
-            &Sums::of([call]),
-        ));
+        rows.push(row((index + 1).to_string(), model(call), &Sums::of([call])));
     }
     let models = by_model(calls);
     if models.len() > 1 {
@@ -196,9 +171,9 @@ fn lines(calls: &[Call<'_>]) -> String {
 }
 
 /// Returns a line for each request that did not continue the earlier ones of its branch, or not by its server's judgement.
-fn breaks(calls: &[Call<'_>]) -> String {
+fn breaks(calls: &[ApiCall]) -> String {
     let broken = calls.iter().enumerate().filter_map(|(index, call)| {
-        let broken = call.call.broken?;
+        let broken = call.broken?;
         let (number, reason) = (index + 1, broken.as_str());
         Some(match broken.is_of_server() {
             true => {
@@ -221,7 +196,7 @@ fn calls_of(count: usize) -> String {
     }
 }
 
-fn to_json(calls: &[Call<'_>]) -> Value {
+fn to_json(calls: &[ApiCall]) -> Value {
     let mut all = Sums::of(calls).to_json();
     let models = by_model(calls)
         .into_iter()
@@ -229,15 +204,15 @@ fn to_json(calls: &[Call<'_>]) -> Value {
     all["models"] = Value::Object(models.collect());
     let each = calls.iter().map(|call| {
         json!({
-            "message_id": call.call.message,
-            "at": call.call.at.seconds(),
-            "model": call.call.model,
-            "provider": call.call.provider,
-            "usage": call.call.usage,
+            "message_id": call.message,
+            "at": call.at.seconds(),
+            "model": call.model,
+            "provider": call.provider,
+            "usage": call.usage,
             "cost_usd": call.cost.map(Cost::usd),
-            "latency_ms": call.call.latency_ms,
-            "prefix_broken": call.call.broken,
-            "cache_miss": call.call.cache_miss,
+            "latency_ms": call.latency_ms,
+            "prefix_broken": call.broken,
+            "cache_miss": call.cache_miss,
         })
     });
     all["calls"] = each.collect();
@@ -247,6 +222,7 @@ fn to_json(calls: &[Call<'_>]) -> Value {
 #[cfg(test)]
 mod tests {
     use ah_conversation::{CacheMiss, Time};
+    use ah_provider::catalog::Catalog;
 
     use super::*;
 
@@ -270,17 +246,14 @@ mod tests {
     }
 
     fn shown(calls: &[ApiCall]) -> String {
-        let catalog = Catalog::built_in();
-        let calls: Vec<_> = calls.iter().map(|call| Call::of(call, &catalog)).collect();
-        lines(&calls)
+        lines(calls)
     }
 
     #[test]
     fn calls_are_shown_and_summed_up_by_model() {
         let sonnet = "claude-sonnet-4-5-20250929";
         insta::assert_snapshot!(shown(&[
-            // Stored before costs were recorded.
-            call(Some("anthropic"), sonnet, None),
+            call(Some("anthropic"), sonnet, Some(Cost::from_usd(0.0132))),
             call(Some("litellm"), "unheard-of", None),
             // A cost reported by the server overrides any price.
             call(Some("litellm"), sonnet, Some(Cost::from_usd(0.02))),
@@ -312,13 +285,11 @@ mod tests {
             broken,
             ..call(None, "m", None)
         };
-        let catalog = Catalog::built_in();
         let calls = [
             broken(None),
             broken(Some(Summary)),
             broken(Some(PrefixMismatch)),
         ];
-        let calls: Vec<_> = calls.iter().map(|call| Call::of(call, &catalog)).collect();
         insta::assert_snapshot!(breaks(&calls), @"
         call 2 missed the prompt cache: the conversation was compacted
         call 3 was answered without earlier thinking, by its server: what was said before earlier thinking has changed
@@ -344,7 +315,7 @@ mod tests {
             ..call(Some("anthropic"), "claude-sonnet-4-5", None)
         };
         let catalog = Catalog::built_in();
-        let lines = |calls: &[ApiCall]| cache::lines(&calls.iter().collect::<Vec<_>>(), &catalog);
+        let lines = |calls: &[ApiCall]| cache::lines(calls, &catalog);
         insta::assert_snapshot!(lines(&[missed(Some("`tools[1]` is new")), missed(None)]), @"
         the cache saved $0.0486
         call 1 read 9.0k of 12.0k cached tokens: `tools[1]` is new, compared with the previous request
@@ -356,12 +327,10 @@ mod tests {
 
     #[test]
     fn an_unknown_cost_is_never_0() {
-        let catalog = Catalog::built_in();
         let calls = [
             call(None, "unheard-of", None),
             call(None, "m", Some(Cost(5))),
         ];
-        let calls: Vec<_> = calls.iter().map(|call| Call::of(call, &catalog)).collect();
         let value = to_json(&calls);
         assert_eq!(value["calls"][0]["cost_usd"], Value::Null);
         assert_eq!(value["models"]["unheard-of"]["cost_usd"], Value::Null);

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use ah_conversation::{Head, Message, MessageId, StoreError, ToolUseId};
+use ah_conversation::{Cost, Head, Message, MessageId, StoreError, ToolUseId};
 use ah_desk::Transcript;
 use ah_store::Tree;
 
@@ -24,6 +24,10 @@ impl Transcript for Stored {
 
     fn heads(&self) -> Result<Vec<Head>, StoreError> {
         self.0.heads()
+    }
+
+    fn spent(&self) -> Result<Cost, StoreError> {
+        self.0.spent()
     }
 
     fn copy_output(&self, call: &ToolUseId, to: &mut dyn Write) -> Result<bool, StoreError> {

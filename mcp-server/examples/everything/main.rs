@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use ah_agent::Audience;
 use ah_conversation::{
-    Environment, Head, Message, MessageId, SessionId, StoreError, Time, ToolUseId,
+    Cost, Environment, Head, Message, MessageId, SessionId, StoreError, Time, ToolUseId,
 };
 use ah_desk::{
     Choices, FileLeft, FilesAt, FilesDiff, OpenSession, Prompt, Refusal, Running, Scope,
@@ -137,6 +137,10 @@ impl Transcript for Empty {
 
     fn heads(&self) -> Result<Vec<Head>, StoreError> {
         Ok(Vec::new())
+    }
+
+    fn spent(&self) -> Result<Cost, StoreError> {
+        Ok(Cost::default())
     }
 
     fn copy_output(&self, _: &ToolUseId, _: &mut dyn Write) -> Result<bool, StoreError> {

@@ -7,11 +7,14 @@ const HEIGHT = 84;
 /// Columns that a plot has at most; several answers share one then.
 const COLUMNS = 150;
 
-/// Draws what the answers of a session used.
-export function usage(element, nodes) {
+/// Returns what messages have cost, in dollars.
+export const cost = nodes => nodes.reduce((sum, node) => sum + (node.used?.cost_usd ?? 0), 0);
+
+/// Draws what the answers of a session used, and what was paid beside them.
+export function usage(element, nodes, aside) {
   const answers = nodes.filter(node => node.used && node.used.output_tokens + node.used.input_tokens > 0);
   if (!answers.length) return show(element, el('p', { class: 'weak' }, 'No answers yet'));
-  let spent = 0;
+  let spent = aside;
   const rows = answers.map(node => ({ ...node.used, at: node.at_ms, seq: node.seq, agent: node.agent, spent: (spent += node.used.cost_usd ?? 0) }));
   const isPriced = rows.some(row => row.cost_usd !== null);
   const own = rows.filter(row => !row.agent);
@@ -21,7 +24,7 @@ export function usage(element, nodes) {
   return show(element,
     figure('Context', tokens(last.input_tokens + last.output_tokens),
       `Tokens of each request, ${own.length} in all; the last has ${tokens(last.input_tokens)}, at most ${tokens(most)}.`, context(own, most)),
-    isPriced ? figure('Cost', dollars(spent), `Cost of the session so far, answer by answer: ${dollars(spent)}.`, cost(rows, spent))
+    isPriced ? figure('Cost', dollars(spent), `Cost of the session so far, answer by answer: ${dollars(spent)}.`, line(rows, spent))
       : el('p', { class: 'weak' }, 'The price of the model is not known.'),
     el('p', { class: 'key' }, el('span', { class: 'cached' }, 'from the cache'), el('span', { class: 'fresh' }, 'new'), el('span', { class: 'written' }, 'answer')),
     table(rows, isOpen));
@@ -65,7 +68,7 @@ function context(rows, most) {
 }
 
 /// A line of what was spent so far.
-function cost(rows, spent) {
+function line(rows, spent) {
   const x = at => (rows.length === 1 ? WIDTH : WIDTH * at / (rows.length - 1));
   const y = amount => HEIGHT - 1.5 - (HEIGHT - 4) * amount / (spent || 1);
   const points = rows.map((row, at) => `${x(at).toFixed(1)},${y(row.spent).toFixed(1)}`);

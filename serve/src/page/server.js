@@ -40,11 +40,11 @@ export class Server {
 
   /// All of a session's tree.
   async tree(session) {
-    const tree = { name: null, current: null, nodes: [] };
+    const tree = { name: null, current: null, spent_usd: 0, nodes: [] };
     for (let from = 0; from !== null;) {
       const part = await (await this.#fetch(`sessions/${session}/tree?from=${from}`)).json();
       tree.nodes.push(...part.nodes);
-      Object.assign(tree, { name: part.name, current: part.current });
+      Object.assign(tree, { name: part.name, current: part.current, spent_usd: part.spent_usd });
       from = part.next;
     }
     return tree;

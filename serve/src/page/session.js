@@ -4,7 +4,7 @@ import { Composer } from './composer.js';
 import { files, remove, rename, restore } from './dialog.js';
 import { by, el, plain, put, show, tell } from './dom.js';
 import { Draft, article, queued } from './message.js';
-import { usage } from './plots.js';
+import { cost, usage } from './plots.js';
 import { node } from './server.js';
 import { Tree } from './tree.js';
 
@@ -23,6 +23,8 @@ export class SessionView {
   #draft = null;
   #isUsageDue = false;
   #nodes = [];
+  /// What was paid for beside the messages, in dollars: models that tools asked, and messages that were deleted.
+  #aside = 0;
   #earlier = null;
   /// Ids of the messages that are shown, those of results included, which stand with their calls.
   #shown = new Set();
@@ -64,6 +66,7 @@ export class SessionView {
     if (!isElsewhere) this.#at = null;
     this.tree.set(tree.nodes, tree.current, this.#at ?? tree.current);
     this.#nodes = tree.nodes;
+    this.#aside = Math.max(0, (tree.spent_usd ?? 0) - cost(tree.nodes));
     this.#titled(tree.name);
     this.#count();
     const last = this.#at === null ? tree.current : this.tree.end(this.#at);
@@ -355,7 +358,7 @@ export class SessionView {
     this.#isUsageDue = true;
     requestAnimationFrame(() => {
       this.#isUsageDue = false;
-      usage(by('usage'), this.#nodes);
+      usage(by('usage'), this.#nodes, this.#aside);
       const model = this.#nodes.findLast(it => it.used && !it.agent)?.used.model;
       show(by('facts'), model ?? '');
       if (this.composer) this.composer.model = model ?? null;

@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use ah_conversation::{
-    CacheMiss, Cost, Event, EventKind, Head, Message, MessageId, OutputPage, PrefixBreak,
-    SessionId, StoreError, Time, ToolUse, ToolUseId, Usage, is_note,
+    CacheMiss, Cost, Event, EventKind, Head, Message, MessageId, ModelUsage, OutputPage,
+    PrefixBreak, SessionId, StoreError, Time, ToolUse, ToolUseId, Usage, is_note,
 };
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -43,7 +43,7 @@ pub struct Diff {
 /// A request to a model, with its usage and cost.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ApiCall {
-    /// Id of the response, unless it has been deleted.
+    /// Id of the response, unless it has been deleted, or a tool has asked.
     pub message: Option<MessageId>,
     /// Time of the end.
     pub at: Time,
@@ -232,7 +232,7 @@ impl Tree {
             .iter()
             .filter_map(|event| miss(&event.kind))
             .collect();
-        let calls = events.iter().cloned().filter_map(|event| {
+        let own = events.iter().cloned().filter_map(|event| {
             let EventKind::ApiCallEnd {
                 message_id,
                 input_tokens,
@@ -270,7 +270,15 @@ impl Tree {
                 latency_ms: api_latency_ms,
             })
         });
-        Ok(calls.collect())
+        let mut calls: Vec<_> = own.collect();
+        calls.extend(self.at_path(self.read_calls_of_tools())?);
+        calls.sort_by_key(|call| call.at);
+        Ok(calls)
+    }
+
+    /// Returns what all requests have cost, as far as prices are known: the one sum that people and programs are shown.
+    pub fn spent(&self) -> Result<Cost, StoreError> {
+        Ok(self.api_calls()?.iter().filter_map(|call| call.cost).sum())
     }
 
     /// Writes the full output of a call to `to`, byte for byte; returns its length, or `None` if there is no such call.
@@ -317,6 +325,33 @@ impl Tree {
             )?)),
             None => Ok(None),
         }
+    }
+
+    /// Returns the requests of tools that ask a model themselves.
+    fn read_calls_of_tools(&self) -> Result<Vec<ApiCall>, Failure> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT details, messages.created_at FROM content_blocks JOIN messages ON messages.id = message_id
+             WHERE block_type = 'tool_result' AND details LIKE '%\"spent\"%' ORDER BY content_blocks.id",
+        )?;
+        let mut rows = statement.query([])?;
+        let mut calls = Vec::new();
+        while let Some(row) = rows.next()? {
+            let details = Details::decode(row.get_ref(0)?.as_str_or_null()?)?;
+            let at = Time(row.get::<_, i64>(1)?.saturating_mul(1000));
+            let shares = details.own.as_ref().map(ModelUsage::by_tool);
+            calls.extend(shares.into_iter().flatten().map(|share| ApiCall {
+                message: None,
+                at,
+                model: share.model,
+                provider: Some(share.provider),
+                usage: share.usage,
+                cost: share.cost,
+                latency_ms: 0,
+                broken: None,
+                cache_miss: None,
+            }));
+        }
+        Ok(calls)
     }
 
     fn read_heads(&self) -> Result<Vec<Head>, Failure> {

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::in_short::in_short;
 use super::tool_block::{Block, Paint, cut, seconds};
-use super::{Looked, Screen, count, elapsed, money};
+use super::{Looked, Screen, count};
 
 /// Length of a session's id as shown, also by `ah sessions`.
 const SESSION_WIDTH: usize = 11;
@@ -260,7 +260,7 @@ impl Text {
         }
         if state.usage.total() > 0 && self.view.interface == Interface::Native {
             let summary = match self.view.is_conversation {
-                true => brief(state),
+                true => spent::brief(state),
                 false => self.summary(state),
             };
             if self.is_drawn() {
@@ -343,7 +343,7 @@ impl Text {
             EventKind::ApiCallEnd { .. } => {
                 self.end_answer(state);
                 self.tell_retries(state);
-                self.add_usage(state, kind);
+                spent::add_usage(state, kind);
             }
             EventKind::ToolCallStart {
                 tool_name,
@@ -440,44 +440,6 @@ impl Text {
             self.tell_line(state, &self.paint.warn(&neutralise(&error)));
         }
     }
-
-    fn add_usage(&self, state: &mut State, kind: &EventKind) {
-        let EventKind::ApiCallEnd {
-            input_tokens,
-            output_tokens,
-            cache_creation_input_tokens,
-            cache_read_input_tokens,
-            cost_usd,
-            ..
-        } = kind
-        else {
-            return;
-        };
-        let usage = Usage {
-            input_tokens: *input_tokens,
-            output_tokens: *output_tokens,
-            cache_creation_input_tokens: *cache_creation_input_tokens,
-            cache_read_input_tokens: *cache_read_input_tokens,
-            cache_creation_1h_input_tokens: 0,
-            web_search_requests: 0,
-        };
-        state.usage += usage;
-        state.context = usage.total();
-        if let Some(cost) = cost_usd {
-            let cost = Cost::from_usd(*cost);
-            state.cost = Some(state.cost.unwrap_or_default() + cost);
-        }
-    }
-}
-
-/// Returns the line below a run in a conversation, whose status line tells the rest: `12s · $0.02`.
-fn brief(state: &State) -> String {
-    let time = state.started.map_or(0, |start| start.elapsed().as_secs());
-    let time = elapsed(time);
-    match state.cost {
-        Some(cost) => format!("{time} · {}", money(cost.usd())),
-        None => time,
-    }
 }
 
 /// Returns the limit that has stopped the run, unless an event has told it.
@@ -555,11 +517,7 @@ impl Text {
             self.screen.relabel(neutralise(&label).replace('\n', " "));
         }
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if let SessionUpdate::Subagent(_, SessionUpdate::Stored(message)) = update
-            && let Some(cost) = message.response.as_ref().and_then(|response| response.cost)
-        {
-            state.cost = Some(state.cost.unwrap_or_default() + cost);
-        }
+        spent::add_cost(&mut state, update);
         if self.is_drawn() {
             self.draw_part(&mut state, update);
         }
@@ -593,6 +551,7 @@ pub(crate) fn measure(progress: &Progress) -> String {
 mod drawing;
 mod host;
 pub mod replay;
+mod spent;
 mod telling;
 mod view;
 

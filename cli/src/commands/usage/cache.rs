@@ -7,8 +7,8 @@ use ah_terminal::print::count;
 
 /// Returns what the cache saved in dollars at the prices of `catalog`, negative if writing to it cost more than reading
 /// saved; `None` if no price is known or it was not used.
-pub fn saved(calls: &[&ApiCall], catalog: &Catalog) -> Option<f64> {
-    let of_call = |call: &&ApiCall| {
+pub fn saved(calls: &[ApiCall], catalog: &Catalog) -> Option<f64> {
+    let of_call = |call: &ApiCall| {
         let usage = &call.usage;
         let without = Usage {
             input_tokens: usage.effective_input(),
@@ -27,7 +27,7 @@ pub fn saved(calls: &[&ApiCall], catalog: &Catalog) -> Option<f64> {
 }
 
 /// Returns a line about what the cache saved, and one for each call that missed it.
-pub fn lines(calls: &[&ApiCall], catalog: &Catalog) -> String {
+pub fn lines(calls: &[ApiCall], catalog: &Catalog) -> String {
     let saved = saved(calls, catalog).map(|dollars| match dollars {
         saved if saved >= 0.0 => format!("the cache saved ${saved:.4}\n"),
         lost => format!("the cache cost ${:.4} more than it saved\n", -lost),

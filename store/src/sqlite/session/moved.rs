@@ -182,7 +182,7 @@ impl Image {
                 messages.extend(tree.message(&head.message.id)?.map(Arc::new));
             }
         }
-        let cost: Cost = tree.api_calls()?.iter().filter_map(|call| call.cost).sum();
+        let cost: Cost = tree.spent()?;
         drop(tree);
         let read = || {
             let mut outputs = Vec::new();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ah_agent::SessionChange;
 use ah_config::{Error, Sourced};
-use ah_conversation::{Effort, Origin, Role, StoreError, title_of};
+use ah_conversation::{Effort, Head, Origin, Role, StoreError, title_of};
 use ah_engine::model::Catalogued;
 use ah_store::Tree;
 
@@ -15,6 +15,11 @@ use super::super::side_tasks::run_beside;
 use super::super::{own, rules, title};
 use super::SessionWorker;
 
+/// Whether it is what the session begins with.
+fn is_first(head: &Head) -> bool {
+    head.message.origin == Origin::Prompt
+}
+
 impl SessionWorker {
     /// Counts what the session that was opened has used so far, and tells the terminal of it.
     ///
@@ -23,22 +28,16 @@ impl SessionWorker {
     /// If the session cannot be read.
     pub(super) async fn begin(&mut self) -> Result<(), Error> {
         let mut totals = Totals::default();
-        // Other branches and subagents are paid for too.
-        let read = |tree: &Tree| Ok::<_, StoreError>((tree.heads()?, tree.name()?));
-        let (heads, name) = self.store.read(read).await?;
-        let first = heads
-            .iter()
-            .find(|head| head.message.origin == Origin::Prompt);
+        let read = |tree: &Tree| {
+            let said = tree.heads()?.into_iter().find(is_first);
+            Ok::<_, StoreError>((tree.name()?, said, tree.api_calls()?))
+        };
+        let (name, first, calls) = self.store.read(read).await?;
         self.title = name.or_else(|| first.map(|head| title_of(&head.preview, title::MOST)));
-        let answers = heads
-            .iter()
-            .filter_map(|head| head.message.response.as_ref());
-        answers.for_each(|response| totals.count(response));
+        // Other branches and subagents are paid for too.
+        totals.count_calls(calls);
         for message in self.session.transcript().messages() {
-            totals.count_lines(message);
-            if let Some(response) = &message.response {
-                totals.last = response.usage;
-            }
+            totals.note_own(message);
         }
         self.factory.link.begin(totals);
         self.introduce();
