@@ -10,7 +10,7 @@ mod get;
 mod html;
 mod page;
 mod quote;
-mod reader;
+pub(crate) mod reader;
 mod search;
 
 use std::sync::Arc;

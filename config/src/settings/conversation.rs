@@ -14,6 +14,9 @@ group! {
     ConversationSettings => ConversationConfig {
         /// The keys that edit a line of the conversation; `normal` is emacs, `vim` is vi.
         editor_mode: EditorMode = "editorMode", Anyone, {"enum": ["emacs", "vi", "normal", "vim"], "default": "emacs"};
+        /// A small model that titles conversations, a name as for `--model`: it is sent the first message of each. Without it, a
+        /// conversation is titled by its first words. A project can set it only where it is trusted.
+        title_model: String = "titleModel", User, {"type": "string"};
         /// The line below the conversation, if it is not the built-in one. A project can set it only where it is trusted.
         status_line: StatusLine = "statusLine", User, {
             "type": "object",

@@ -71,6 +71,7 @@ fn known_keys_are_read() {
         "work": {"maxPrs": 2, "phases": {"do": {"timeout": 600}}},
         "until": "make test", "seal": ["src/**"], "maxChecks": 3, "checkTimeout": 1.5,
         "editorMode": "vim",
+        "titleModel": "haiku",
         "statusLine": {"type": "command", "command": "line", "padding": 1, "refreshInterval": 5, "more": 1},
         "notify": {"channel": "osc9", "command": "tell", "after": 3}
     }"#;
@@ -197,6 +198,7 @@ fn known_keys_are_read() {
         },
         conversation: ConversationSettings {
             editor_mode: Some(EditorMode::Vi),
+            title_model: Some("haiku".to_owned()),
             status_line: Some(StatusLine {
                 kind: Kind::Command,
                 command: "line".to_owned(),

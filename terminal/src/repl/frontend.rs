@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ah_agent::{Ready, SessionUpdate, Watcher};
 use ah_conversation::{
-    Elicitation, ElicitationAnswer, EventKind, Host, HostPermission, JsonText, PermissionAnswer,
-    PermissionRequest, StreamEvent, Task, TaskUpdate, ToolUse, neutralise,
+    Elicitation, ElicitationAnswer, EventKind, Host, HostPermission, JsonText, ModelUsage,
+    PermissionAnswer, PermissionRequest, StreamEvent, Task, TaskUpdate, ToolUse, neutralise,
 };
 use ah_render::{Palette, tool};
 use async_trait::async_trait;
@@ -58,6 +58,16 @@ impl Link {
     /// Returns the totals of the open session.
     pub fn totals(&self) -> Totals {
         self.lock().clone()
+    }
+
+    /// Counts what a request beside the runs has cost, and tells the terminal.
+    pub fn spend(&self, share: ModelUsage, api_ms: u64) {
+        let totals = {
+            let mut totals = self.lock();
+            totals.count(share, api_ms);
+            totals.clone()
+        };
+        let _ = self.inputs.send(Input::Spent(Box::new(totals)));
     }
 
     fn lock(&self) -> MutexGuard<'_, Totals> {
@@ -144,11 +154,12 @@ impl ReplFrontend {
         let totals = {
             let mut totals = self.link.lock();
             match update {
-                SessionUpdate::Stored(message) => totals.count_own(message),
+                SessionUpdate::Stored(message) => {
+                    totals.count_message(message);
+                    totals.note_own(message);
+                }
                 SessionUpdate::Subagent(_, SessionUpdate::Stored(message)) => {
-                    if let Some(response) = &message.response {
-                        totals.count(response);
-                    }
+                    totals.count_message(message);
                 }
                 _ => return,
             }

@@ -14,6 +14,7 @@ use ah_ids::SystemClock;
 use ah_render::{Line, Style};
 use ah_store::{SessionStore, Tree};
 use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::effect::{About, Task};
@@ -36,6 +37,7 @@ use ah_engine::place::{sessions, transcript};
 use ah_engine::plan::{SessionChoice, SessionPlan};
 use ah_engine::served;
 use ah_engine::session_folders::{elsewhere, give_up, note_place, way_to};
+use titling::Titled;
 
 use crate::tell_notices;
 
@@ -66,6 +68,8 @@ pub struct SessionWorker {
     title: Option<String>,
     /// What the check of the last run has shown.
     checked: Option<Verification>,
+    /// Looks for a better one than these words.
+    titling: JoinSet<Result<Titled, String>>,
     /// What logins had kept before the last one.
     kept: Kept,
     /// Version of the servers whose prompts the terminal knows.
@@ -93,6 +97,7 @@ impl SessionWorker {
             shared: Vec::new(),
             title: None,
             checked: None,
+            titling: JoinSet::new(),
             kept: Kept::default(),
             served: 0,
             left: None,
@@ -188,6 +193,10 @@ impl SessionWorker {
                 task = self.tasks.recv() => return task,
                 () = self.store.wait_for_mail(LOOK), if is_drawn => self.look_for_mail().await,
                 () = proposals::changed(servers, self.served), if is_drawn => self.tell_prompts(),
+                Some(Ok(titled)) = self.titling.join_next() => {
+                    let taken = self.take_title(titled).await;
+                    self.tell_failure(taken);
+                }
             }
         }
     }
@@ -263,6 +272,7 @@ impl SessionWorker {
     }
 
     async fn prompt(&mut self, text: &str, images: Vec<Image>) -> Result<(), Error> {
+        self.begin_title(text);
         let factory = &self.factory;
         // A branch may have been checked out since.
         note_place(&self.store, factory.opening.config.environment.cwd());
@@ -424,6 +434,7 @@ impl SessionWorker {
         let ending = match self.factory.open(&plan, None).await {
             Ok(Opened { session, store, .. }) => {
                 let former = std::mem::replace(&mut self.session, session);
+                self.titling = JoinSet::new();
                 let kept = std::mem::replace(&mut self.store, store);
                 let is_empty = former.transcript().last().is_none();
                 former.close("other").await?;
@@ -547,6 +558,7 @@ mod hand_over;
 mod lending;
 mod past;
 mod small;
+mod titling;
 
 fn failed(error: Error) -> Ending {
     Ending::Failed(error.message, error.hint)

@@ -25,15 +25,14 @@ pub async fn answer(
         "{}\n\nAnswer from it: {question}",
         introduced(address, text)
     );
-    let request = request(prompt, LONGEST.min(reader.model().max_output));
-    let (answer, share) = ask(reader, request).await?;
+    let (answer, share) = ask(reader, INSTRUCTIONS, prompt, LONGEST).await?;
     match answer.trim() {
         "" => Err("the answer is empty".to_owned()),
         answer => Ok((answer.to_owned(), share)),
     }
 }
 
-fn request(prompt: String, max_output: u64) -> Request {
+fn request(instructions: &str, prompt: String, max_output: u64) -> Request {
     let message = Message {
         id: "question".into(),
         parent: None,
@@ -45,18 +44,28 @@ fn request(prompt: String, max_output: u64) -> Request {
         response: None,
     };
     Request {
-        system: Arc::new([INSTRUCTIONS.trim_end().to_owned()]),
+        system: Arc::new([instructions.trim_end().to_owned()]),
         messages: Arc::new(vec![Arc::new(message)]),
         max_output,
         ..Request::default()
     }
 }
 
-/// Sends the request; returns the text of the answer with its usage and cost.
-async fn ask(reader: &dyn Provider, request: Request) -> Result<(String, ModelUsage), String> {
-    let mut stream = reader.stream(request);
+/// Asks a model, which has no tools, for an answer of at most `longest` tokens; returns its text with its usage and cost.
+///
+/// # Errors
+///
+/// If it does not answer to the end; the text says why.
+pub async fn ask(
+    model: &dyn Provider,
+    instructions: &str,
+    prompt: String,
+    longest: u64,
+) -> Result<(String, ModelUsage), String> {
+    let longest = longest.min(model.model().max_output);
+    let mut stream = model.stream(request(instructions, prompt, longest));
     let mut answer = String::new();
-    let mut model = reader.model().clone();
+    let mut model = model.model().clone();
     let (mut usage, mut billed) = (Usage::default(), None);
     loop {
         match poll_fn(|context| stream.as_mut().poll_next(context)).await {

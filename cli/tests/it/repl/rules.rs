@@ -108,3 +108,39 @@ fn the_title_says_what_it_is_about_and_whether_it_works() {
     writes(&mut seat, "\x1b[23;0t\x1b]7501;state=clear\x1b\\");
     assert_eq!(seat.leaves(), 0);
 }
+
+/// A small model that the settings name is sent the first message; what it costs is counted.
+#[test]
+fn a_small_model_titles_the_session_for_its_lists_and_the_terminal() {
+    let world = World::new();
+    let folder = world.home().join(".ah");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("settings.json"), "{\"titleModel\": \"haiku\"}").unwrap();
+    let server = Server::new([says("Hello."), says("Again.")])
+        .answers_asides("\"Crash of the parser\"\n");
+    let mut seat = Seat::take(world.asking(&server, ["-m", "sonnet"]));
+    seat.says("could you please look at why it crashes?");
+    seat.sees("Hello.");
+    seat.wait_until("the title", |bytes, _| {
+        String::from_utf8_lossy(bytes).contains("\x1b]0;Crash of the parser - ah\x1b\\")
+    });
+    seat.says("and now?");
+    seat.sees("Again.");
+    seat.sees_no_more("interrupts");
+    seat.says("/sessions");
+    seat.sees("[Crash of the parser] could you please");
+    seat.types("\x1b");
+    seat.sees_no_more("[Crash of the parser]");
+    seat.types("\x15\x04");
+    assert_eq!(seat.leaves(), 0);
+    // Of each session once.
+    assert_eq!(server.requests().len(), 3);
+    let asked = server.requests();
+    let aside = asked.iter().find(|it| it.body["tools"].is_null()).unwrap();
+    assert!(aside.body.to_string().contains("look at why it crashes"));
+    let usage = world.as_typed(["usage", "--json"]).run().expect(0);
+    let usage: serde_json::Value = serde_json::from_str(&usage.stdout).unwrap();
+    assert_eq!(usage["api_calls"], 3, "{usage}");
+    let listed = world.as_typed(["-r", "Crash of the parser", "tree"]);
+    assert!(listed.run().expect(0).stdout.contains("look at why"));
+}
