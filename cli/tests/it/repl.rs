@@ -5,6 +5,7 @@ mod files;
 mod first;
 mod found;
 mod goals;
+mod glance;
 mod live;
 mod login;
 mod mentions;

@@ -62,6 +62,8 @@ pub struct Activity {
     pub tools: Vec<RunningTool>,
     /// End of the delay before a failed request is tried again, and what ends it earlier.
     pub retry: Option<(Instant, SkipDelay)>,
+    /// Time at which something has come of the answer that is being read.
+    pub heard: Option<Instant>,
     /// Number of failed requests since the last answer, and why the last one failed.
     pub failures: (usize, String),
     /// Reads and searches that are not printed yet.
@@ -86,6 +88,7 @@ impl Activity {
             label: label.to_owned(),
             tools: Vec::new(),
             retry: None,
+            heard: None,
             failures: (0, String::new()),
             looked: Looked::default(),
             tasks: Vec::new(),

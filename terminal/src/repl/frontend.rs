@@ -2,9 +2,10 @@
 //! the terminal instead of the streams, and questions are asked above the live lines.
 
 use std::io::{self, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use ah_agent::{Ready, SessionUpdate, Watcher};
 use ah_conversation::{
@@ -91,6 +92,8 @@ impl Link {
             text: Text::new(view, screen),
             link: self.clone(),
             is_answering: AtomicBool::default(),
+            begun: Instant::now(),
+            heard: AtomicU64::new(u64::MAX),
         }
     }
 }
@@ -120,6 +123,9 @@ pub struct ReplFrontend {
     link: Link,
     /// Whether the terminal knows that the model answers; it is sent once, not with each piece.
     is_answering: AtomicBool,
+    /// Time of its beginning, and the second in which the terminal was told last that something has come.
+    begun: Instant,
+    heard: AtomicU64,
 }
 
 impl ReplFrontend {
@@ -253,9 +259,18 @@ impl ReplFrontend {
     /// Shows a piece of the answer.
     pub fn piece(&self, text: &str) {
         self.text.text(text);
+        self.hear();
         if !self.is_answering.swap(true, Ordering::Relaxed) {
             let text = String::new();
             self.send(Input::Event(Box::new(EventKind::TextDelta { text })));
+        }
+    }
+
+    /// Tells the terminal that something has come of an answer.
+    fn hear(&self) {
+        let second = self.begun.elapsed().as_secs();
+        if self.heard.swap(second, Ordering::Relaxed) != second {
+            self.send(Input::Heard);
         }
     }
 
@@ -280,6 +295,7 @@ impl ReplFrontend {
             SessionUpdate::Piece(StreamEvent::Retry(retry)) => {
                 return self.send(Input::Retry(retry.delay, retry.skip.clone()));
             }
+            SessionUpdate::Piece(_) => self.hear(),
             SessionUpdate::Task(task, report) => {
                 let report = (Task::clone(task), TaskUpdate::clone(report));
                 self.send(Input::Background(Box::new(report)));

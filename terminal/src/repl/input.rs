@@ -46,6 +46,8 @@ pub enum Input {
     Began(u64),
     /// A failed request is tried again after this delay, unless it is skipped.
     Retry(Duration, SkipDelay),
+    /// Something has come of an answer; told at most once a second.
+    Heard,
     /// The server has read so many tokens of a request, of so many.
     Reading(u64, u64),
     /// Progress of a tool, by the id of its call.

@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ah_conversation::Environment;
-use crossterm::event::{Event, poll, read};
+use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers, poll, read};
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode, size};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
@@ -18,6 +18,7 @@ use crate::signals;
 
 /// Turns on bracketed paste, focus reports, and distinct codes for keys where the terminal supports them.
 const ENTER: &str = "\x1b[?2004h\x1b[?1004h\x1b[>1u";
+const CONTROL: KeyModifiers = KeyModifiers::CONTROL;
 /// Time to wait for further bytes of a key. Crossterm polls in a loop meanwhile, at each key.
 const MOMENT: Duration = Duration::from_micros(100);
 /// Time after which crossterm is polled once more: it may have read keys already and not report them if [`MOMENT`] was
@@ -46,10 +47,12 @@ impl Terminal {
             changed: Condvar::new(),
             waker,
         });
+        // A line that was ended before the terminal could tell Enter from Ctrl-J.
+        let is_early = waiting() > 0;
         enter()?;
         let reading = gate.clone();
         let thread = std::thread::Builder::new().name("keys".to_owned());
-        thread.spawn(move || reading.read_keys(&wake, &inputs))?;
+        thread.spawn(move || reading.read_keys(&wake, &inputs, is_early))?;
         Ok(Self { gate })
     }
 
@@ -194,7 +197,8 @@ impl Gate {
     }
 
     /// Sends keys until the end. While the gate is closed, unread keys are left to the other program.
-    fn read_keys(&self, wake: &OwnedFd, inputs: &Sender<Input>) {
+    /// `is_early` says whether the first of them were typed before the terminal was taken.
+    fn read_keys(&self, wake: &OwnedFd, inputs: &Sender<Input>, mut is_early: bool) {
         let stdin = io::stdin();
         let mut patience = None;
         loop {
@@ -211,7 +215,7 @@ impl Gate {
                 return;
             }
             let has_gone = waited.is_ok() && ready[0].revents().contains(PollFlags::HUP);
-            match drain(inputs) {
+            match drain(inputs, std::mem::take(&mut is_early)) {
                 Ok(true) if !has_gone => {}
                 // The terminal or the receiver has gone.
                 Ok(_) | Err(_) => {
@@ -236,11 +240,29 @@ impl Gate {
     }
 }
 
-/// Sends the keys typed so far; returns `false` if the receiver has gone.
-fn drain(inputs: &Sender<Input>) -> io::Result<bool> {
+/// Returns how many bytes were typed and not read yet.
+fn waiting() -> u64 {
+    rustix::io::ioctl_fionread(io::stdin()).unwrap_or(0)
+}
+
+/// Sends the keys typed so far; returns `false` if the receiver has gone. Before the terminal was taken, Enter was Ctrl-J.
+fn drain(inputs: &Sender<Input>, is_early: bool) -> io::Result<bool> {
+    // Crossterm makes one Esc of two that come together, and together tmux sends those that follow within half a second.
+    let mut escapes = waiting();
     while poll(MOMENT)? {
-        let event = read()?;
-        if !matches!(event, Event::Resize(..)) && inputs.send(Input::Key(event)).is_err() {
+        let event = match read()? {
+            Event::Resize(..) => continue,
+            Event::Key(key) if is_early && key == KeyEvent::new(KeyCode::Char('j'), CONTROL) => {
+                Event::Key(KeyCode::Enter.into())
+            }
+            event => event,
+        };
+        let is_double = escapes == 2 && event == Event::Key(KeyCode::Esc.into());
+        escapes = 0;
+        if is_double && inputs.send(Input::Key(event.clone())).is_err() {
+            return Ok(false);
+        }
+        if inputs.send(Input::Key(event)).is_err() {
             return Ok(false);
         }
     }

@@ -82,6 +82,7 @@ fn apply(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
         Input::Progress(..)
         | Input::Began(_)
         | Input::Ran(_)
+        | Input::Heard
         | Input::Reading(..)
         | Input::Retry(..)
         | Input::Running(_) => {
@@ -147,6 +148,7 @@ fn advance(work: &mut Activity, input: Input, now: Instant) {
                 tool.key = crate::print::text::measure(&progress);
             }
         }
+        Input::Heard => work.heard = Some(now),
         Input::Ran(call) => work.tools.retain(|tool| tool.call != call),
         Input::Reading(read, total) => {
             work.label = match read < total {
@@ -313,7 +315,7 @@ fn event(app: &mut App, kind: &EventKind) {
     match kind {
         EventKind::ApiCallStart { .. } => {
             work.tools.clear();
-            work.retry = None;
+            (work.retry, work.heard) = (None, None);
             "thinking".clone_into(&mut work.label);
         }
         EventKind::TextDelta { .. } => {
@@ -331,6 +333,7 @@ fn event(app: &mut App, kind: &EventKind) {
         }
         EventKind::ApiCallEnd { .. } => {
             work.failures = (0, String::new());
+            work.heard = None;
             // Where no call follows, they are all that the run waits for.
             match beside {
                 0 => {}

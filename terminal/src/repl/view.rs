@@ -1,7 +1,7 @@
 //! The live lines at the bottom, made from the state: the open line of the answer, the current task, queued messages,
 //! and the typed text.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::activity::{Activity, RunningTool};
 use super::app::App;
@@ -21,6 +21,8 @@ use ah_render::{Line, Palette};
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 /// Duration of a spinner frame in milliseconds.
 pub const FRAME_MS: u64 = 100;
+/// Time without anything of an answer after which that is said.
+const SILENCE: Duration = Duration::from_secs(20);
 /// Prompt before the typed text, and before its further lines.
 const PROMPT: &str = "> ";
 const FURTHER: &str = "  ";
@@ -255,6 +257,11 @@ fn working(work: &Activity, is_asked: bool, now: Instant, columns: usize) -> Str
         (true, _) => " · stopping",
         (false, true) => " · to the background after this step · Ctrl-B: now",
         (false, false) => " · Esc interrupts",
+    };
+    let silent = work.heard.map(|heard| now.saturating_duration_since(heard));
+    let keys = match silent.filter(|silent| *silent >= SILENCE) {
+        Some(silent) => format!(" · no data for {}{keys}", elapsed(silent.as_secs())),
+        None => keys.to_owned(),
     };
     let line = format!("{begun}{tokens}{keys}");
     match width(&line) <= columns {

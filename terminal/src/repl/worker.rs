@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ah_agent::{Leaving, RunOutcome, Session, Stop};
+use ah_agent::{Leaving, RunOutcome, Session, SessionChange, Stop};
 use ah_conversation::{
     Clock as _, ContentBlock, ExitReason, Image, MailKind, MessageId, Store as _, StoreError,
     Verification,
@@ -433,6 +433,7 @@ impl SessionWorker {
         };
         let ending = match self.factory.open(&plan, None).await {
             Ok(Opened { session, store, .. }) => {
+                let model = self.session.provider();
                 let former = std::mem::replace(&mut self.session, session);
                 self.titling = JoinSet::new();
                 let kept = std::mem::replace(&mut self.store, store);
@@ -440,6 +441,12 @@ impl SessionWorker {
                 former.close("other").await?;
                 if is_empty {
                     give_up(kept, &self.factory.opening.config).await;
+                }
+                if fork {
+                    // The one that was chosen here, also where the command line names another.
+                    let controls = self.session.controls();
+                    controls.request(SessionChange::Model(model));
+                    self.session.take_changes();
                 }
                 self.begin().await?;
                 match self.factory.link.is_drawn {

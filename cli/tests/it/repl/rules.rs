@@ -116,8 +116,8 @@ fn a_small_model_titles_the_session_for_its_lists_and_the_terminal() {
     let folder = world.home().join(".ah");
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("settings.json"), "{\"titleModel\": \"haiku\"}").unwrap();
-    let server = Server::new([says("Hello."), says("Again.")])
-        .answers_asides("\"Crash of the parser\"\n");
+    let server =
+        Server::new([says("Hello."), says("Again.")]).answers_asides("\"Crash of the parser\"\n");
     let mut seat = Seat::take(world.asking(&server, ["-m", "sonnet"]));
     seat.says("could you please look at why it crashes?");
     seat.sees("Hello.");

@@ -955,3 +955,34 @@ fn pastes_are_inserted_or_folded() {
         check(steps, &expected);
     }
 }
+
+/// While only a subagent in the background works, that is what the run waits for.
+#[test]
+fn what_a_run_waits_for_is_said() {
+    let now = Instant::now();
+    let mut app = idle();
+    app.work = Some(Activity::run("answering", now));
+    for (id, label) in [("a", "waiting for 1 task"), ("b", "waiting for 2 tasks")] {
+        let task = ah_conversation::Task {
+            id: id.to_owned(),
+            call: id.into(),
+            description: "dig".to_owned(),
+            kind: ah_conversation::TaskKind::Command,
+            is_background: true,
+        };
+        let started = Input::Background(Box::new((task, TaskUpdate::Started)));
+        update(&mut app, started, now);
+        let end = EventKind::ApiCallEnd {
+            message_id: "m".into(),
+            input_tokens: 1,
+            output_tokens: 1,
+            cache_creation_input_tokens: 0,
+            cache_read_input_tokens: 0,
+            api_latency_ms: 1,
+            model: "m".to_owned(),
+            cost_usd: None,
+        };
+        update(&mut app, Input::Event(Box::new(end)), now);
+        assert_eq!(app.work.as_ref().unwrap().label, label);
+    }
+}

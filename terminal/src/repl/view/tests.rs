@@ -278,3 +278,21 @@ fn a_status_line_leaves_out_what_is_known_best() {
     ask before each action · until `make test`: not tried · claude-sonnet-4-5-20250929 · 2% of 200.0k · <$0.01 · ? for help
     ");
 }
+
+/// A connection that is open and silent looks like an answer that is long otherwise.
+#[test]
+fn an_answer_that_stalls_says_so() {
+    let begun = Instant::now();
+    let after = |seconds| begun + Duration::from_secs(seconds);
+    let mut work = Activity::run("answering", begun);
+    work.heard = Some(after(4));
+    let shown = |work: &Activity, seconds| working(work, false, after(seconds), 80);
+    assert!(!shown(&work, 23).contains("no data"));
+    let stalled = shown(&work, 28);
+    assert!(
+        stalled.ends_with("answering 28s · no data for 24s · Esc interrupts"),
+        "{stalled}"
+    );
+    work.heard = Some(after(28));
+    assert!(!shown(&work, 29).contains("no data"));
+}
