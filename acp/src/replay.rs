@@ -1,7 +1,7 @@
 //! A stored conversation, told again to an editor that loads it.
 
 use agent_client_protocol::v1::schema::SessionUpdate as Told;
-use ah_conversation::{ContentBlock, Message, Origin, Role, is_note};
+use ah_conversation::{ContentBlock, Message, Origin, Role, command_in, is_note};
 
 use crate::editor::{Editor, chunk, thought};
 
@@ -28,6 +28,15 @@ pub(crate) fn replay<'a>(messages: impl Iterator<Item = &'a Message>, editor: &E
 }
 
 fn prompt(message: &Message, editor: &Editor) {
+    if message
+        .content
+        .iter()
+        .filter_map(ContentBlock::as_text)
+        .any(|text| command_in(text).is_some())
+    {
+        let chunk = chunk(&message.said(), message.id.as_str());
+        return editor.wire.tell(Told::UserMessageChunk(chunk));
+    }
     let texts = message.content.iter().filter_map(ContentBlock::as_text);
     for text in texts.filter(|text| !is_note(text)) {
         let chunk = chunk(text, message.id.as_str());

@@ -9,7 +9,7 @@ use ah_conversation::{
     CallState, ContentBlock, Event, EventKind, ExitReason, LoopAction, Message, MessageId, Model,
     ModelUsage, Origin, PermissionMode, Prefix, Record, Repetition, Role, Skip, Step, StoreError,
     Time, ToolResult, ToolUse, ToolUseId, Transcript, Verification, close_open_calls, next,
-    text_of,
+    said_in,
 };
 
 use crate::background::Background;
@@ -215,7 +215,7 @@ impl Session {
             Ok(prompt) => prompt,
             Err(refusal) => return Ok(self.refused(refusal, started)),
         };
-        self.announce(text_of(&prompt));
+        self.announce(said_in(&prompt));
         self.append(Origin::Prompt, prompt).await?;
         self.go_on(started, &stop).await
     }

@@ -89,7 +89,7 @@ pub use limits::{CompactAt, ExitReason, Limits};
 pub use live_output::LiveOutput;
 pub use message::{
     Audio, ContentBlock, HOOK_NOTE, Image, Input, Message, NOTE, Origin, Response, ResultBlock,
-    Role, StopReason, ToolResult, ToolUse, is_note, text_of,
+    Role, StopReason, ToolResult, ToolUse, called, command_in, is_note, said_in, text_of,
 };
 pub use model::Model;
 pub use model_usage::ModelUsage;

@@ -247,6 +247,16 @@ pub fn text_of(content: &[ContentBlock]) -> String {
     content.iter().filter_map(ContentBlock::as_text).collect()
 }
 
+/// Returns what a person has typed, or a model has said: the concatenated text blocks without notes, or the command that they
+/// stand for.
+pub fn said_in(content: &[ContentBlock]) -> String {
+    let texts = || content.iter().filter_map(ContentBlock::as_text);
+    match texts().find_map(command_in) {
+        Some(typed) => typed.to_owned(),
+        None => texts().filter(|text| !is_note(text)).collect(),
+    }
+}
+
 /// Begins a block of a prompt that tells the model what happened beside the conversation.
 pub const NOTE: &str = "[ah]";
 /// Begins a block with what hooks say to the model.
@@ -255,6 +265,19 @@ pub const HOOK_NOTE: &str = "[HOOK]";
 /// Returns whether a block of text is a note to the model, which nobody has typed.
 pub fn is_note(text: &str) -> bool {
     [NOTE, HOOK_NOTE].iter().any(|mark| text.starts_with(mark))
+}
+
+/// Begins the note before the text of a command.
+const CALLED: &str = "[ah] The user has called this command, whose text follows: ";
+
+/// Returns the note that a text stands for a command, as that was typed.
+pub fn called(typed: &str) -> String {
+    format!("{CALLED}{typed}")
+}
+
+/// Returns the command that a note is about, as it was typed: people are shown it in the place of its text.
+pub fn command_in(note: &str) -> Option<&str> {
+    note.strip_prefix(CALLED)
 }
 
 /// An image in base64.
@@ -458,10 +481,9 @@ impl Message {
         text_of(&self.content)
     }
 
-    /// Returns the concatenated text blocks of the message without notes: what a person has typed, or a model has said.
+    /// Returns what a person has typed, or a model has said.
     pub fn said(&self) -> String {
-        let texts = self.content.iter().filter_map(ContentBlock::as_text);
-        texts.filter(|text| !is_note(text)).collect()
+        said_in(&self.content)
     }
 
     /// Returns why the model stopped, for an assistant message.

@@ -37,6 +37,8 @@ pub struct Expanded {
     pub text: String,
     /// Whether it is what was typed, neither a skill nor a command.
     pub is_as_typed: bool,
+    /// The command as it was typed, of a person's conversation.
+    pub called: Option<String>,
     /// The skill in use.
     pub skill: Option<Arc<Skill>>,
     /// Permission rules for calls without a question, each with the file it is from.
@@ -113,9 +115,13 @@ pub async fn expand(
     let Some((name, arguments)) = call(prompt) else {
         return Ok(plain(prompt));
     };
+    let called = (config.interface == Interface::Native).then(|| prompt.trim().to_owned());
     if let Some(name) = name.strip_prefix("skill:") {
         match skills.get(name) {
-            Some(skill) => return Ok(with_skill(skill, arguments, config)),
+            Some(skill) => {
+                let expanded = with_skill(skill, arguments, config);
+                return Ok(Expanded { called, ..expanded });
+            }
             None if config.interface == Interface::Native => return Err(unknown(name, skills)),
             None => {}
         }
@@ -127,6 +133,7 @@ pub async fn expand(
         (None, _) => plain(prompt),
     };
     expanded.warnings.extend(warnings);
+    expanded.called = called.filter(|_| !expanded.is_as_typed);
     Ok(expanded)
 }
 

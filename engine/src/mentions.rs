@@ -7,7 +7,7 @@ use std::path::Path;
 
 use ah_agent::skills::escaped;
 use ah_config::{Config, Error};
-use ah_conversation::{ContentBlock, Image, NOTE};
+use ah_conversation::{ContentBlock, Image, NOTE, called};
 
 use crate::expand::{Expanded, Ruled, read};
 use crate::pictures::{self, words};
@@ -39,7 +39,8 @@ pub fn said(
         false => Vec::new(),
     };
     let (texts, read): (Vec<_>, _) = attached.into_iter().unzip();
-    let texts = texts.into_iter().chain([text]);
+    let note = prompt.called.as_deref().map(called);
+    let texts = texts.into_iter().chain(note).chain([text]);
     let texts = texts.map(|text| ContentBlock::Text { text });
     let images = images.into_iter().map(ContentBlock::Image);
     Ok(Said {

@@ -27,7 +27,8 @@ pub fn put_program(world: &World, name: &str, script: &str) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// The last request: the system prompt, what is told before the first message, the names of the tools, and the last message.
+/// The last request: the system prompt, what is told before the first message, the names of the tools, and the last message, without
+/// the note that it is the text of a command.
 pub struct Told {
     pub system: String,
     pub opening: String,
@@ -41,6 +42,7 @@ fn told(server: &Server) -> Told {
         let blocks = blocks.as_array().into_iter().flatten();
         let texts = blocks.filter_map(|block| block["text"].as_str());
         let texts = texts.filter(|text| text.starts_with("[CONTEXT]\n") == is_opening);
+        let texts = texts.filter(|text| ah_conversation::command_in(text).is_none());
         texts.collect::<Vec<_>>().join("\n\n")
     };
     let texts = |blocks: &Value| all(blocks, false);
@@ -247,11 +249,7 @@ fn a_project_that_is_not_trusted_brings_no_tools_and_runs_no_commands() {
         warning: <project>/.ah/commands/look.md: `allowed-tools` is ignored: the project is not trusted
         warning: <project>/.ah/commands/look.md: `touch ../harm` is not run: the project is not trusted
         warning: <project>/.ah/commands/look.md: `../home/secret` is not read: it is outside of the project
-        >>> See [`touch ../harm` was not run: the project is not trusted] @../home/secret and @note.
-
-        <file path="note">
-        a note
-        </file>
+        >>> /look
         "#);
     assert!(!world.project().join("../harm").exists());
     let (told, _) = asked(&world, &["--trust", "--skill", "evil", "go"]);

@@ -19,6 +19,7 @@ mod scrollback;
 mod sessions;
 mod settings;
 mod suspended;
+mod tmux;
 mod to_background;
 mod true_words;
 mod viewer;

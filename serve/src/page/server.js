@@ -165,7 +165,8 @@ export class Archive {
 
 /// Returns a message as a node of the tree.
 export function node(message) {
-  const texts = message.content.filter(block => block.type === 'text' && !isNote(block.text));
+  const command = message.content.find(block => block.type === 'text' && commandIn(block.text) !== null);
+  const texts = command ? [{ text: commandIn(command.text) }] : message.content.filter(block => block.type === 'text' && !isNote(block.text));
   const { response } = message;
   const usage = response?.usage;
   return {
@@ -192,6 +193,9 @@ export function node(message) {
 
 /// Returns a text without the mark that tells the model where it comes from; people see that from who has said it.
 export const withoutMark = text => text.replace(/^\[(?:STEERING|UPDATE)\]\s*/, '');
+
+/// Returns the command that the text behind a note stands for, as it was typed; null if it is no such note.
+export const commandIn = text => text.match(/^\[ah\] The user has called this command, whose text follows: (.*)$/s)?.[1] ?? null;
 
 /// Returns whether nobody has typed a text: it tells the model what happened beside the conversation.
 export const isNote = text => /^\[(ah|HOOK|NOTE)\]/.test(text);

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use ah_conversation::{HOOK_NOTE, NOTE, SessionId, StoreError, Time};
+use ah_conversation::{HOOK_NOTE, NOTE, SessionId, StoreError, Time, called, command_in};
 use rusqlite::OptionalExtension;
 
 use super::number::unsigned;
@@ -139,12 +139,13 @@ impl SessionHead {
         let first: Option<String> = connection
             .query_row(
                 "SELECT substr(content, 1, ?1) FROM content_blocks \
-                 WHERE block_type = 'text' AND content NOT LIKE ?2 AND content NOT LIKE ?3 ORDER BY id LIMIT 1",
-                (FIRST_TEXT as i64, format!("{NOTE} %"), format!("{HOOK_NOTE} %")),
+                 WHERE block_type = 'text' AND (content NOT LIKE ?2 AND content NOT LIKE ?3 OR content LIKE ?4) ORDER BY id LIMIT 1",
+                (FIRST_TEXT as i64, format!("{NOTE} %"), format!("{HOOK_NOTE} %"), called("%")),
                 |row| row.get(0),
             )
             .optional()?;
-        self.first_text = first.unwrap_or_default();
+        let first = first.unwrap_or_default();
+        self.first_text = command_in(&first).unwrap_or(&first).to_owned();
         Ok(())
     }
 

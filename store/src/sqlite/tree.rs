@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use ah_conversation::{
     CacheMiss, Cost, Event, EventKind, Head, Message, MessageId, ModelUsage, OutputPage,
-    PrefixBreak, SessionId, StoreError, Time, ToolUse, ToolUseId, Usage, is_note,
+    PrefixBreak, SessionId, StoreError, Time, ToolUse, ToolUseId, Usage, command_in, is_note,
 };
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -376,6 +376,8 @@ impl Tree {
              WHERE block_type IN ('text', 'tool_use') ORDER BY id",
         )?;
         let mut rows = statement.query([PREVIEW as i64])?;
+        // Their text is not what was said.
+        let mut commands = HashSet::new();
         while let Some(row) = rows.next()? {
             let id = MessageId::from(row.get::<_, String>(0)?);
             let Some(head) = positions.get(&id).and_then(|at| heads.get_mut(*at)) else {
@@ -389,8 +391,13 @@ impl Tree {
                 }),
                 None if head.preview.len() < PREVIEW => {
                     let text = row.get::<_, Option<String>>(1)?.unwrap_or_default();
-                    if !is_note(&text) {
-                        head.preview.push_str(&text);
+                    match command_in(&text) {
+                        Some(typed) => {
+                            typed.clone_into(&mut head.preview);
+                            commands.insert(id);
+                        }
+                        None if is_note(&text) || commands.contains(&id) => {}
+                        None => head.preview.push_str(&text),
                     }
                 }
                 None => {}

@@ -135,3 +135,46 @@ fn tasks_in_the_background_are_listed_seen_and_stopped() {
     assert_eq!(seat.leaves(), 0);
     world.assert_nothing_runs();
 }
+
+/// A command is shown as it was typed, wherever the model was told its text.
+#[test]
+fn a_command_is_shown_by_its_name_when_its_session_is_opened_again() {
+    let world = World::new();
+    world.write(".ah/commands/ship.md", "Ship the changes of $ARGUMENTS.\n");
+    let server = Server::new(["Shipped.", "Shipped again."].map(says));
+    let mut seat = Seat::take(world.asking(&server, ["-m", "sonnet", "--trust"]));
+    seat.says("/ship today");
+    seat.sees("Shipped.");
+    seat.sees_no_more("interrupts");
+    seat.types("\x04");
+    assert_eq!(seat.leaves(), 0);
+    let told = server.requests()[0].body["messages"].to_string();
+    assert!(told.contains("Ship the changes of today."), "{told}");
+
+    let listed = world.as_typed(["sessions"]).run().expect(0);
+    assert!(listed.stdout.contains("/ship today"), "{}", listed.stdout);
+    let mut seat = Seat::take(world.asking(&server, ["-c", "-m", "sonnet", "--trust"]));
+    seat.sees("\n> /ship today\n");
+    seat.sees("Shipped.");
+    seat.says("/tree");
+    seat.sees("U /ship today\n");
+    seat.types("\x1b");
+    seat.sees_no_more("message:");
+    seat.types("\x1b\x1b");
+    seat.sees("@0  /ship today\n");
+    assert!(!seat.scrollback().contains("Ship the changes"));
+    // Said once more, it is looked up again.
+    seat.types("\r");
+    seat.sees_no_more("edit:");
+    seat.sees("> /ship today");
+    seat.says(" and tomorrow");
+    seat.sees("Shipped again.");
+    let told = server.requests()[1].body["messages"].to_string();
+    assert!(
+        told.contains("Ship the changes of today and tomorrow."),
+        "{told}"
+    );
+    seat.sees_no_more("interrupts");
+    seat.types("\x04");
+    assert_eq!(seat.leaves(), 0);
+}

@@ -1,0 +1,170 @@
+//! The conversation within tmux, as tmux is by default: the scrollback is whole and has no copy of what was drawn below it.
+
+use std::fs;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use ah_testkit::script::{says, uses};
+use ah_testkit::server::Server;
+use serde_json::json;
+
+use crate::binary::{Ah, HANG, World};
+
+/// A server of tmux with one window, which ends with it.
+struct Tmux(String);
+
+impl Tmux {
+    /// Starts a program in a window of this size; `None` where there is no tmux.
+    fn start(world: &World, ah: Ah, columns: u16, lines: u16) -> Option<Self> {
+        let tmux = Self(world.home().join("tmux").display().to_string());
+        let command = ah.into_command();
+        let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
+        let mut script = String::from("#!/bin/sh\n");
+        for (name, value) in command.get_envs() {
+            // Its terminal is that of tmux.
+            let (name, value) = (name.to_string_lossy(), value.map(|it| it.to_string_lossy()));
+            if let (Some(value), false) = (value, name == "TERM") {
+                script.push_str(&format!("export {name}={}\n", quoted(&value)));
+            }
+        }
+        let folder = command.get_current_dir().unwrap().display().to_string();
+        let words = std::iter::once(command.get_program()).chain(command.get_args());
+        let words: Vec<_> = words.map(|word| quoted(&word.to_string_lossy())).collect();
+        script.push_str(&format!(
+            "cd {}\nexec {}\n",
+            quoted(&folder),
+            words.join(" ")
+        ));
+        let path = world.home().join("start.sh");
+        fs::write(&path, script).unwrap();
+        let size = (columns.to_string(), lines.to_string());
+        let program = format!("sh {}", path.display());
+        let started = tmux.try_run(&[
+            "-f",
+            "/dev/null",
+            "new-session",
+            "-d",
+            "-x",
+            &size.0,
+            "-y",
+            &size.1,
+            &program,
+        ]);
+        started.map(|_| tmux)
+    }
+
+    fn try_run(&self, words: &[&str]) -> Option<String> {
+        let mut command = Command::new("tmux");
+        command.args(["-S", &self.0]).args(words).env_remove("TMUX");
+        let output = command.output().ok()?;
+        assert!(output.status.success(), "{words:?}: {output:?}");
+        Some(String::from_utf8(output.stdout).unwrap())
+    }
+
+    fn run(&self, words: &[&str]) -> String {
+        self.try_run(words).unwrap()
+    }
+
+    fn types(&self, keys: &[&str]) {
+        self.run(&[&["send-keys"], keys].concat());
+    }
+
+    /// Everything from the beginning of the scrollback on.
+    fn all(&self) -> String {
+        self.run(&["capture-pane", "-p", "-S", "-"])
+    }
+
+    #[track_caller]
+    fn waits(&self, what: &str, is_so: impl Fn(&str) -> bool) {
+        let since = Instant::now();
+        loop {
+            let screen = self.run(&["capture-pane", "-p"]);
+            if is_so(&screen) {
+                return;
+            }
+            assert!(
+                since.elapsed() < HANG,
+                "waited for {what} in vain:\n{screen}"
+            );
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    #[track_caller]
+    fn sees(&self, text: &str) {
+        self.waits(text, |screen| screen.contains(text));
+    }
+
+    /// Waits until nothing works; a narrow screen has no room for more than the spinner.
+    #[track_caller]
+    fn rests(&self) {
+        let is_sign = |c| ('\u{2800}'..='\u{28ff}').contains(&c);
+        self.waits("it rests", |screen| !screen.contains(is_sign));
+    }
+}
+
+impl Drop for Tmux {
+    fn drop(&mut self) {
+        let server = Command::new("tmux")
+            .args(["-S", &self.0, "kill-server"])
+            .output();
+        drop(server);
+    }
+}
+
+#[test]
+fn nothing_is_lost_or_repeated_within_tmux() {
+    let all: Vec<_> = (1..=60).map(|number| format!("line {number}")).collect();
+    let (before, after) = all.split_at(40);
+    for (columns, lines) in [(80, 24), (40, 20), (20, 8)] {
+        let world = World::new();
+        let server = Server::new([
+            says(&before.join("\n\n")),
+            uses("bash", json!({"command": "touch a"})),
+            says(&after.join("\n\n")),
+        ]);
+        let asking = [
+            "-m",
+            "sonnet",
+            "--no-sandbox",
+            "--permission-mode",
+            "default",
+        ];
+        let ah = world.asking(&server, asking);
+        let Some(tmux) = Tmux::start(&world, ah, columns, lines) else {
+            return;
+        };
+        tmux.sees(">");
+        tmux.types(&["count", "Enter"]);
+        tmux.sees("line 40");
+        tmux.rests();
+        tmux.types(&["C-l"]);
+        tmux.waits("an empty screen", |screen| !screen.contains("line 40"));
+        tmux.types(&["/cost", "Enter"]);
+        tmux.sees("> /cost");
+        tmux.types(&["more", "Enter"]);
+        tmux.sees("Allow?");
+        let size = ((columns + 20).to_string(), (lines + 6).to_string());
+        tmux.run(&["resize-window", "-x", &size.0, "-y", &size.1]);
+        tmux.sees("touch a");
+        tmux.types(&["C-l"]);
+        tmux.sees("Allow?");
+        tmux.types(&["y", "Enter"]);
+        tmux.sees("line 60");
+        tmux.rests();
+        let seen = tmux.all();
+        let shown = seen.lines().map(str::trim_end);
+        let shown: Vec<_> = shown.filter(|line| line.starts_with("line ")).collect();
+        assert_eq!(shown, all, "{columns}x{lines}:\n{seen}");
+        for once in ["> count", "> /cost", "> more", "→ yes, once"] {
+            let count = seen.lines().filter(|line| line.starts_with(once)).count();
+            assert_eq!(count, 1, "{once} at {columns}x{lines}:\n{seen}");
+        }
+        for gone in ["Allow?", "interrupts", "❯"] {
+            assert!(!seen.contains(gone), "{gone} at {columns}x{lines}:\n{seen}");
+        }
+        // Two Escs, of which tmux makes one sequence.
+        tmux.types(&["Escape", "Escape"]);
+        tmux.sees("edit:");
+    }
+}
