@@ -167,9 +167,45 @@ const CONVERSATION: &[Row] = &[
     ),
     Row(
         Should,
-        "a session that nobody has named has a title",
-        &["repl::rules::the_title_says_what_it_is_about_and_whether_it_works"],
-        "the first sentence that says something; no model is asked for one",
+        "a session that nobody has named has a title: from a small model if one is set, else its first words",
+        &[
+            "repl::rules::a_small_model_titles_the_session_for_its_lists_and_the_terminal",
+            "repl::rules::the_title_says_what_it_is_about_and_whether_it_works",
+        ],
+        "",
+    ),
+    Row(
+        Should,
+        "what one has said, what is asked and the task list are told apart at a glance",
+        &["repl::glance::speech_questions_and_tasks_are_told_apart"],
+        "",
+    ),
+    Row(
+        Should,
+        "a model that was just chosen counts at once, and a copy of a session is one line",
+        &["repl::glance::a_model_that_was_chosen_counts_at_once"],
+        "",
+    ),
+    Row(
+        Should,
+        "what is queued behind a command of one's own comes back when that is stopped",
+        &["repl::glance::what_is_queued_behind_a_command_comes_back"],
+        "",
+    ),
+    Row(
+        Should,
+        "leaving says what it stops; a line typed ahead is sent",
+        &[
+            "repl::glance::what_is_stopped_by_leaving_is_said",
+            "repl::glance::a_line_that_is_typed_before_anything_is_drawn_is_sent",
+        ],
+        "",
+    ),
+    Row(
+        Should,
+        "`/copy` reaches the clipboard from within tmux",
+        &["repl::glance::in_tmux_its_clipboard_is_used"],
+        "",
     ),
     Row(
         Should,
@@ -207,8 +243,8 @@ const CONVERSATION: &[Row] = &[
     Row(
         Should,
         "a command of one's own is shown by its name when its session is opened again",
-        &[],
-        "the transcript has what the model was told",
+        &["repl::past::a_command_is_shown_by_its_name_when_its_session_is_opened_again"],
+        "",
     ),
     Row(
         Should,
@@ -219,7 +255,10 @@ const CONVERSATION: &[Row] = &[
     Row(
         Must,
         "an earlier prompt is edited and said again (Esc Esc), and all branches are seen as a tree",
-        &["repl::earlier::a_prompt_is_edited_and_the_tree_shows_where_one_is"],
+        &[
+            "repl::earlier::a_prompt_is_edited_and_the_tree_shows_where_one_is",
+            "repl::glance::a_model_that_was_chosen_counts_at_once",
+        ],
         "",
     ),
     Row(
@@ -407,7 +446,10 @@ const CONTROL: &[Row] = &[
     Row(
         Must,
         "a plan is shown and agreed to",
-        &["questions::a_person_at_a_terminal_chooses_and_approves"],
+        &[
+            "questions::a_person_at_a_terminal_chooses_and_approves",
+            "repl::glance::a_plan_is_shown_once",
+        ],
         "",
     ),
     Row(

@@ -84,23 +84,32 @@ fn fault(command: &str) -> Option<String> {
     }
 }
 
-#[test]
-fn every_command_that_a_text_names_can_be_typed() {
+/// Returns all commands that texts name, each with the source that has the text.
+fn named() -> Vec<(PathBuf, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut files = Vec::new();
     for crate_ in fs::read_dir(&root).unwrap().flatten() {
-        sources(&crate_.path().join("src"), &mut files);
-    }
-    let mut count = 0;
-    let mut faults = Vec::new();
-    for path in files {
-        for command in commands(&path) {
-            count += 1;
-            let fault = fault(&command);
-            faults.extend(fault.map(|fault| format!("{}: {command}: {fault}", path.display())));
+        // These are texts for whoever works on the program.
+        if !crate_.path().ends_with("xtask") {
+            sources(&crate_.path().join("src"), &mut files);
         }
     }
-    assert!(count > 80, "{count}");
+    let of = |path: PathBuf| {
+        let named = commands(&path).into_iter();
+        named.map(move |command| (path.clone(), command))
+    };
+    files.into_iter().flat_map(of).collect()
+}
+
+#[test]
+fn every_command_that_a_text_names_can_be_typed() {
+    let named = named();
+    assert!(named.len() > 80, "{}", named.len());
+    let mut faults = Vec::new();
+    for (path, command) in named {
+        let fault = fault(&command);
+        faults.extend(fault.map(|fault| format!("{}: {command}: {fault}", path.display())));
+    }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
@@ -206,4 +215,322 @@ fn every_way_out_of_a_busy_session_is_one() {
     let goodbye = screen.replace(&format!("ah -r {id}"), &format!("ah -r {id} scan"));
     let ended = typed(&world, &goodbye, ", or ").expect(0);
     assert!(ended.stdout.contains("And this?"), "{}", ended.stdout);
+}
+
+/// The beginnings of commands that texts name, each with the test that runs it; the longest one that fits counts.
+const RUN_BY: &[(&str, &str)] = &[
+    (
+        "ah \"",
+        "named_commands::a_named_command_does_what_is_said_in_that_state",
+    ),
+    (
+        "ah -c",
+        "repl::sessions::a_session_of_another_day_is_continued_only_on_request",
+    ),
+    (
+        "ah -c --fork-session",
+        "named_commands::every_way_out_of_a_busy_session_is_one",
+    ),
+    (
+        "ah -c show",
+        "repl::live::what_an_interrupted_command_has_written_is_kept_and_told",
+    ),
+    (
+        "ah -d",
+        "background::a_run_goes_on_without_its_terminal_and_is_seen_and_steered_from_another",
+    ),
+    (
+        "ah -h",
+        "named_commands::what_is_named_and_takes_nothing_more_answers",
+    ),
+    (
+        "ah -n",
+        "named_commands::every_way_out_of_a_busy_session_is_one",
+    ),
+    ("ah -r", "repl::sessions::a_session_is_chosen_from_a_list"),
+    (
+        "ah -r 1",
+        "named_commands::a_named_command_does_what_is_said_in_that_state",
+    ),
+    (
+        "ah -r ID",
+        "repl::true_words::a_renamed_session_is_opened_by_the_line_that_is_shown",
+    ),
+    (
+        "ah -w",
+        "worktrees::a_worktree_with_changes_is_kept_and_removed_on_request",
+    ),
+    (
+        "ah --add-dir",
+        "named_commands::what_is_named_and_takes_nothing_more_answers",
+    ),
+    (
+        "ah --followup",
+        "named_commands::every_way_out_of_a_busy_session_is_one",
+    ),
+    (
+        "ah --help",
+        "named_commands::what_is_named_and_takes_nothing_more_answers",
+    ),
+    (
+        "ah --permission-mode",
+        "permissions::a_denied_command_does_not_run_in_any_mode",
+    ),
+    (
+        "ah --version",
+        "named_commands::what_is_named_and_takes_nothing_more_answers",
+    ),
+    ("ah answer", "fleet::a_question_is_answered_from_elsewhere"),
+    (
+        "ah attach",
+        "repl::to_background::a_run_goes_to_the_background_by_a_key_and_is_watched_there",
+    ),
+    ("ah auth", "models::the_state_of_the_key_is_told_to_editors"),
+    (
+        "ah bench",
+        "bench::tasks_are_judged_by_their_checks_and_replayed_without_a_model",
+    ),
+    (
+        "ah checkout",
+        "tree::a_session_can_be_changed_and_goes_on_from_there",
+    ),
+    (
+        "ah demo",
+        "named_commands::a_prompt_without_a_key_names_two_ways_that_lead_on",
+    ),
+    (
+        "ah doctor",
+        "settings::the_doctor_lists_what_is_wrong_and_goes_on",
+    ),
+    (
+        "ah embed",
+        "embed::b2_a_folder_goes_in_and_comes_out_and_is_replaced",
+    ),
+    (
+        "ah enqueue",
+        "fleet::a_worker_runs_what_is_queued_and_mail_wakes_it_again",
+    ),
+    (
+        "ah enqueue --",
+        "fleet::commands::only_work_and_benches_are_queued_as_commands",
+    ),
+    ("ah enqueue --cron", "fleet::a_schedule_is_listed_and_ended"),
+    (
+        "ah fleet",
+        "fleet::a_failed_run_says_why_and_one_that_waits_can_be_cancelled",
+    ),
+    (
+        "ah fleet limit",
+        "fleet::workers_share_the_limits_of_requests",
+    ),
+    (
+        "ah import",
+        "others::sessions_of_this_folder_are_found_taken_once_and_continued",
+    ),
+    ("ah interrupt", "fleet::a_running_session_is_interrupted"),
+    (
+        "ah login",
+        "named_commands::a_prompt_without_a_key_names_two_ways_that_lead_on",
+    ),
+    ("ah login <", "repl::login::a_key_is_read_from_a_pipe"),
+    (
+        "ah login NAME",
+        "repl::login::a_vendor_is_named_and_asked_for_its_models",
+    ),
+    (
+        "ah logout",
+        "repl::login::a_logout_leaves_the_key_of_the_environment",
+    ),
+    (
+        "ah mcp add",
+        "mcp::added::a_server_is_added_to_the_file_of_a_scope_and_tried",
+    ),
+    (
+        "ah mcp get",
+        "mcp::installed::what_a_server_reaches_is_listed",
+    ),
+    (
+        "ah mcp login",
+        "mcp::sign_in::a_user_signs_in_looks_and_signs_out",
+    ),
+    (
+        "ah mcp remove",
+        "mcp::added::a_server_of_a_project_is_removed_without_trust",
+    ),
+    (
+        "ah mcp test",
+        "mcp::sign_in::a_user_signs_in_looks_and_signs_out",
+    ),
+    (
+        "ah models",
+        "named_commands::what_is_named_and_takes_nothing_more_answers",
+    ),
+    (
+        "ah models --refresh",
+        "models::the_lists_of_servers_are_kept_in_the_users_folder",
+    ),
+    (
+        "ah move",
+        "fleet::files::a_session_goes_into_a_file_and_comes_out_of_it",
+    ),
+    (
+        "ah plugin",
+        "marketplaces::what_a_plugin_brings_is_shown_and_runs_after_a_yes",
+    ),
+    (
+        "ah plugin list",
+        "named_commands::what_is_named_and_takes_nothing_more_answers",
+    ),
+    (
+        "ah plugin marketplace list",
+        "named_commands::what_is_named_and_takes_nothing_more_answers",
+    ),
+    (
+        "ah plugin update",
+        "marketplaces::a_plugin_stays_at_its_commit_until_it_is_updated",
+    ),
+    (
+        "ah prompt",
+        "extensions::the_prompt_is_printed_with_the_source_of_every_part",
+    ),
+    ("ah sandbox", "sandbox::each_guarantee_is_tried_and_told"),
+    (
+        "ah scan",
+        "named_commands::what_is_named_and_takes_nothing_more_answers",
+    ),
+    (
+        "ah serve",
+        "serve::a_session_is_begun_followed_and_continued",
+    ),
+    (
+        "ah sessions",
+        "sessions::sessions_are_listed_named_and_removed",
+    ),
+    (
+        "ah shim",
+        "shim::the_program_of_a_wheel_is_replaced_and_put_back",
+    ),
+    (
+        "ah tree",
+        "tree::a_session_can_be_looked_at_from_every_side",
+    ),
+    (
+        "ah undo",
+        "undo::what_tools_changed_is_taken_back_and_brought_forth",
+    ),
+    (
+        "ah work",
+        "work::an_issue_becomes_a_branch_and_a_pull_request",
+    ),
+    (
+        "ah work init",
+        "work::setup::init_proposes_what_the_project_says_of_itself",
+    ),
+    ("ah work plan", "work::phases_one_by_one_do_nothing_twice"),
+    (
+        "ah work reset",
+        "work::shipped::a_change_stays_only_if_the_number_gets_smaller",
+    ),
+    (
+        "ah work run",
+        "work::shipped::a_change_stays_only_if_the_number_gets_smaller",
+    ),
+    (
+        "ah work start",
+        "work::shipped::a_change_stays_only_if_the_number_gets_smaller",
+    ),
+    (
+        "ah worker",
+        "fleet::a_worker_runs_what_is_queued_and_mail_wakes_it_again",
+    ),
+    (
+        "ah worker --commands",
+        "fleet::commands::a_command_is_run_by_a_worker_that_says_so",
+    ),
+    (
+        "ah worktree",
+        "worktrees::a_worktree_with_changes_is_kept_and_removed_on_request",
+    ),
+];
+
+/// A text that names a command for which there is no test fails here.
+#[test]
+fn every_command_that_a_text_names_is_run_by_a_test() {
+    let listed = std::process::Command::new(std::env::current_exe().unwrap())
+        .arg("--list")
+        .output()
+        .unwrap();
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    let tests: Vec<_> = { listed.lines() }
+        .filter_map(|line| line.strip_suffix(": test"))
+        .collect();
+    let begins = |command: &str, beginning: &str| {
+        let rest = command.strip_prefix(beginning);
+        rest.is_some_and(|rest| {
+            rest.is_empty() || rest.starts_with(' ') || beginning.ends_with('"')
+        })
+    };
+    let mut faults = Vec::new();
+    for (path, command) in named() {
+        let row = { RUN_BY.iter() }
+            .filter(|(beginning, _)| begins(&command, beginning))
+            .max_by_key(|(beginning, _)| beginning.len());
+        match row {
+            Some((_, test)) if tests.contains(test) => {}
+            Some((_, test)) => faults.push(format!("there is no test `{test}`")),
+            None => faults.push(format!("{}: `{command}` is run by no test", path.display())),
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// In a folder with a session, as after a run.
+#[test]
+fn what_is_named_and_takes_nothing_more_answers() {
+    let world = World::new();
+    let server = Server::new([says("Here I am.")]);
+    world
+        .asking(&server, ["-m", "sonnet", "Where?"])
+        .run()
+        .expect(0);
+    let other = world.home().join("other");
+    fs::create_dir(&other).unwrap();
+    let other = other.to_str().unwrap().to_owned();
+    for (words, said) in [
+        (&["-h"][..], "Examples:"),
+        (&["--help"], "Usage: ah"),
+        (&["--version"], "ah 0.1.0"),
+        (&["--add-dir", &other, "tree"], "Where?"),
+        (&["scan"], "Where?"),
+        (&["models"], "sonnet"),
+        (&["models", "--json"], "claude-sonnet"),
+        (&["plugin", "list"], ""),
+        (&["plugin", "list", "--available"], ""),
+        (&["plugin", "marketplace", "list"], ""),
+        (&["worktree"], ""),
+    ] {
+        let ended = world.as_typed(words.iter().copied()).run().expect(0);
+        assert!(ended.stdout.contains(said), "{words:?}: {}", ended.stdout);
+    }
+}
+
+/// The demo needs no key, and the login asks for one.
+#[test]
+fn a_prompt_without_a_key_names_two_ways_that_lead_on() {
+    let world = World::new();
+    let refused = world.as_typed(["what does this project do?"]).run();
+    assert_ne!(refused.code, Some(0));
+    for way in ["`ah login`", "`ah demo`"] {
+        assert!(refused.stderr.contains(way), "{}", refused.stderr);
+    }
+    let demo = world.as_typed(["demo"]).run().expect(0);
+    assert!(
+        demo.stdout.contains("Both checks pass now."),
+        "{}",
+        demo.stdout
+    );
+    let mut seat = Seat::of_size(world.as_typed(["login"]), 80, 40);
+    seat.sees("Choose a model provider");
+    seat.types("\x1b");
+    seat.leaves();
 }
