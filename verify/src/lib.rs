@@ -16,6 +16,7 @@ mod shadow;
 mod tree;
 mod why;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -93,8 +94,10 @@ pub struct Verifier {
     place: Arc<Mutex<Place>>,
     /// Number of runs so far.
     runs: AtomicUsize,
-    /// The last run, if it passed.
-    passed: Mutex<Option<CheckRun>>,
+    /// The last run, if it passed, with the digest of the files.
+    passed: Mutex<Option<([u8; 32], CheckRun)>>,
+    /// Held while it runs: all runs share the place.
+    turn: tokio::sync::Mutex<()>,
 }
 
 impl fmt::Debug for Verifier {
@@ -115,6 +118,7 @@ impl Verifier {
         let before = path.filter(|_| !plan.is_resealed).map(kept::read);
         let before = before.transpose()?.flatten();
         let take = |tree| Sealed::take(&plan.project, tree, &plan.command, &plan.seals);
+        let mut first = BTreeMap::new();
         let (extent, sealed, dependencies) = match before {
             None => {
                 let (extent, tree) = Extent::first(&plan.project, plan.hidden.clone())?;
@@ -127,16 +131,20 @@ impl Verifier {
                     known: before.known.clone(),
                 };
                 let sealed = take(&Tree::of(&plan.project, &extent)?)?.continued(&before);
+                first = before.files;
                 (extent, sealed, before.dependencies)
             }
         };
         if let Some(path) = path {
+            // What is left out now may count again another time.
+            let mut files = (*sealed.files).clone();
+            files.extend(first);
             let kept = Kept {
                 caches: extent.caches.clone(),
                 known: extent.known.clone(),
                 named: (*sealed.named).clone(),
                 modules: (*sealed.modules).clone(),
-                files: (*sealed.files).clone(),
+                files,
                 dependencies: dependencies.clone(),
             };
             kept::write(path, &kept)?;
@@ -149,6 +157,7 @@ impl Verifier {
             place: Arc::new(Mutex::new(place)),
             runs: AtomicUsize::new(0),
             passed: Mutex::default(),
+            turn: tokio::sync::Mutex::default(),
             plan,
         })
     }
@@ -159,6 +168,7 @@ impl Verifier {
     }
 
     async fn checked(&self) -> Result<CheckRun, String> {
+        let _turn = self.turn.lock().await;
         let is_first = self.runs.fetch_add(1, Ordering::Relaxed) == 0;
         let name = self.free_name();
         let update = self.copied(self.plan.is_anew).await?;
@@ -192,17 +202,17 @@ impl Verifier {
             run.ending += &format!(", but {why}");
             run.hint = Some(hint.to_owned());
         }
-        run.tree = update.tree;
+        run.tree = short(&update.digest);
         run.edited = update.edited;
         run.changed = update.changed;
-        *lock(&self.passed) = run.is_passed.then(|| run.clone());
+        *lock(&self.passed) = run.is_passed.then(|| (update.digest, run.clone()));
         Ok(run)
     }
 
     /// Returns the last run, if it passed on the very same files and the sandbox kept everything else from it.
     fn known(&self, update: &Update) -> Option<CheckRun> {
-        let known = lock(&self.passed).clone()?;
-        let is_same = known.tree == update.tree && !self.plan.is_anew;
+        let (digest, known) = lock(&self.passed).clone()?;
+        let is_same = digest == update.digest && !self.plan.is_anew;
         is_same.then(|| CheckRun {
             edited: Vec::new(),
             ..known
@@ -250,7 +260,7 @@ impl Verifier {
             };
             let edited = copy().map_err(|error: io::Error| unusable(&path, &error))?;
             Ok(Update {
-                tree: place.digest(),
+                digest: place.digest(),
                 edited,
                 changed: sealed.changed(&place),
             })
@@ -324,9 +334,18 @@ impl Verifier {
     }
 }
 
+/// Returns the short form of a digest, which people see.
+fn short(digest: &[u8; 32]) -> String {
+    digest[..6]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
 /// What the place has after it was brought up to date.
 struct Update {
-    tree: String,
+    /// Digest of all files.
+    digest: [u8; 32],
     edited: Vec<PathBuf>,
     changed: Vec<ChangedSeal>,
 }

@@ -192,18 +192,15 @@ impl Place {
         self.copied.keys()
     }
 
-    /// Returns a short text that stands for the content of all originals.
-    pub(crate) fn digest(&self) -> String {
+    /// Returns a digest of the content of all originals.
+    pub(crate) fn digest(&self) -> [u8; 32] {
         let mut hash = Sha256::new();
         for (path, copied) in &self.copied {
             hash.update(path.as_os_str().as_encoded_bytes());
             hash.update([0]);
             hash.update(copied.hash);
         }
-        hash.finalize()[..6]
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect()
+        hash.finalize().into()
     }
 
     fn put(&self, path: &Path, thing: &Thing) -> io::Result<()> {

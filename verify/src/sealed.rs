@@ -72,6 +72,8 @@ pub(crate) struct Sealed {
     runners: GlobSet,
     exceptions: GlobSet,
     pub(crate) named: Arc<BTreeSet<PathBuf>>,
+    /// Those that the command itself names, and that are there.
+    of_command: BTreeSet<PathBuf>,
     /// Files of the project that have the name of a module of Python, and had it before.
     pub(crate) modules: Arc<BTreeSet<PathBuf>>,
     pub(crate) files: Arc<BTreeMap<PathBuf, Thing>>,
@@ -97,6 +99,10 @@ impl Sealed {
             runners: set(RUNNERS.iter().copied())?,
             exceptions: set(exceptions.iter().map(|pattern| &pattern[1..]))?,
             named: Arc::default(),
+            of_command: words(command)
+                .filter_map(|word| plain(Path::new(word)))
+                .filter(|path| tree.0.contains_key(path))
+                .collect(),
             modules: Arc::new(
                 tree.0
                     .keys()
@@ -126,11 +132,14 @@ impl Sealed {
     }
 
     /// Returns these with what was sealed before in their place: of files that were there then and are meant only now, and of
-    /// those that the command names only now, what is there counts. What else is new was made by the run.
+    /// those that only this command names, what is there counts. What else is new was made by the run, and so was what a test or
+    /// a module has become whose name a command happens to have.
     pub(crate) fn continued(mut self, before: &Kept) -> Self {
         let now = Arc::unwrap_or_clone(std::mem::take(&mut self.files));
-        let is_new_name =
-            |path: &PathBuf| self.named.contains(path) && !before.named.contains(path);
+        let is_new_name = |path: &PathBuf| {
+            let is_of_tests = self.patterns.is_match(path) || is_shadow(path);
+            self.of_command.contains(path) && !before.named.contains(path) && !is_of_tests
+        };
         let is_meant = |path: &PathBuf| before.known.contains(path) || is_new_name(path);
         let mut files: BTreeMap<_, _> = now.into_iter().filter(|it| is_meant(&it.0)).collect();
         let kept = before.files.iter();
