@@ -48,9 +48,17 @@ pub fn of(project: &Path) -> Vec<Condition> {
     proposed(|name| found_file::text(&project.join(name)).ok())
 }
 
-/// Returns the command line for all of them.
+/// Returns the command line for all of them. What has more than plain words is in a shell of its own, on lines of its own: a
+/// comment ends there, and `a || b` is one command.
 pub fn joined(conditions: &[Condition]) -> String {
-    let commands: Vec<_> = conditions.iter().map(|it| it.command.as_str()).collect();
+    let is_plain = |c: char| c.is_alphanumeric() || " ._-/@+=:,".contains(c);
+    let commands: Vec<_> = { conditions.iter().map(|it| &it.command) }
+        .map(|command| match command.chars().all(is_plain) {
+            true => command.clone(),
+            false if conditions.len() == 1 => command.clone(),
+            false => format!("(\n{command}\n)"),
+        })
+        .collect();
     commands.join(" && ")
 }
 
@@ -146,6 +154,14 @@ mod tests {
                 "make test && make build",
             ),
             (&[("justfile", "lint:\n  x\n")], "just lint"),
+            (
+                &[(
+                    "AGENTS.md",
+                    "# Tests\n```\ncargo test  # unit\ncargo clippy\na || b\n```\n",
+                )],
+                "(\ncargo test  # unit\n) && cargo clippy && (\na || b\n)",
+            ),
+            (&[("AGENTS.md", "# Tests\n```\na; b\n```\n")], "a; b"),
             (
                 &[(
                     "package.json",
