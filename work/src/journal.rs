@@ -125,14 +125,11 @@ impl Journal {
             .collect()
     }
 
-    /// Returns what the last check of an agent's changes has shown, if there was one.
+    /// Returns what a check of the files has shown, if there was one since they changed last.
     pub fn check(&self) -> Option<String> {
-        let known = self
-            .runs
-            .iter()
-            .rev()
-            .find_map(|run| run.verification.as_ref());
-        known.map(Verification::line)
+        let changes = |run: &&PhaseRun| matches!(run.phase, Phase::Do | Phase::Fix | Phase::Merge);
+        let last = self.runs.iter().rfind(changes)?;
+        last.verification.as_ref().map(Verification::line)
     }
 
     /// Returns the commit that the agents' commits follow: that of the branch if it existed, else of the base.
@@ -238,6 +235,45 @@ mod tests {
         }
     }
 
+    fn journal(runs: Vec<PhaseRun>) -> Journal {
+        Journal {
+            repository: String::new(),
+            issue: Issue::default(),
+            base: "main".to_owned(),
+            base_commit: String::new(),
+            start_commit: String::new(),
+            merged: Vec::new(),
+            branch: "work/7".to_owned(),
+            remote_commit: String::new(),
+            holder: String::new(),
+            claim: String::new(),
+            was_waiting: false,
+            rework: Rework::default(),
+            started_at: String::new(),
+            runs,
+            concluded: None,
+        }
+    }
+
+    #[test]
+    fn a_check_says_nothing_of_later_changes() {
+        use Phase::{Check, Do, Fix, Merge, Push};
+        for (phases, expected) in [
+            (&[][..], false),
+            (&[(Do, true), (Push, false), (Check, false)], true),
+            (&[(Do, true), (Merge, false)], false),
+            (&[(Do, true), (Fix, false)], false),
+            (&[(Do, false), (Fix, true)], true),
+        ] {
+            let runs = phases.iter().map(|&(phase, is_checked)| PhaseRun {
+                verification: is_checked.then(|| Verification::not_tried("make", 1)),
+                ..run(phase, "", "")
+            });
+            let check = journal(runs.collect()).check();
+            assert_eq!(check.is_some(), expected, "{phases:?}");
+        }
+    }
+
     #[test]
     fn names_that_git_takes_for_options_are_refused() {
         let commit = "0123456789abcdef0123456789abcdef01234567";
@@ -253,21 +289,10 @@ mod tests {
             ("main", commit, "HEAD", false),
         ] {
             let journal = Journal {
-                repository: String::new(),
-                issue: Issue::default(),
                 base: base.to_owned(),
                 base_commit: base_commit.to_owned(),
                 start_commit: start_commit.to_owned(),
-                merged: Vec::new(),
-                branch: "work/7".to_owned(),
-                remote_commit: String::new(),
-                holder: String::new(),
-                claim: String::new(),
-                was_waiting: false,
-                rework: Rework::default(),
-                started_at: String::new(),
-                runs: Vec::new(),
-                concluded: None,
+                ..journal(Vec::new())
             };
             assert_eq!(
                 journal.has_plain_names(),

@@ -269,6 +269,8 @@ impl Work {
         loop {
             artifacts.lay_out(repo.path(), phase, is_resumed)?;
             repo.release();
+            // One of an earlier round says nothing of this one.
+            artifacts.remove(&format!("{phase}/agent.log"))?;
             let job = self.job(artifacts, journal, repo, phase, &session, is_resumed);
             let end = self.agents.run(job).await?;
             keep_session(artifacts, phase, &session)?;
