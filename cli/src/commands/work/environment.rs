@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use ah_config::{Config, Error};
-use ah_conversation::Environment;
+use ah_conversation::{Environment, json};
 use ah_git::{Git, GitError};
+use serde_json::{Map, Value};
 
 use crate::args::options::Options;
 
@@ -89,18 +90,20 @@ async fn identity(environment: &Environment, main: &Git) -> Vec<(String, String)
 }
 
 /// Returns the options that apply to the phases too. Trust does not: a project's code would run outside of the sandbox,
-/// in a tree that agents have worked in.
+/// in a tree that agents have worked in. Neither does the check of the user's own runs: that of the work is an option of the
+/// phases that change files.
 pub fn arguments(options: &Options, cwd: &Path) -> Vec<String> {
-    let mut arguments = Vec::new();
-    if let Some(settings) = &options.settings.settings {
+    let given = options.settings.settings.as_deref().unwrap_or("{}");
+    let settings = match json::from_str::<Map<String, Value>>(given) {
+        Ok(mut settings) => {
+            settings.insert("until".to_owned(), Value::from(""));
+            Value::Object(settings).to_string()
+        }
+        Err(_) if given.trim_start().starts_with('{') => given.to_owned(),
         // The phases run in another folder.
-        let settings = if settings.trim_start().starts_with('{') {
-            settings.clone()
-        } else {
-            cwd.join(settings).to_string_lossy().into_owned()
-        };
-        arguments.push(format!("--settings={settings}"));
-    }
+        Err(_) => cwd.join(given).to_string_lossy().into_owned(),
+    };
+    let mut arguments = vec![format!("--settings={settings}")];
     if let Some(sources) = &options.settings.setting_sources {
         arguments.push(format!("--setting-sources={sources}"));
     }
