@@ -87,7 +87,8 @@ pub fn of(
         place: (place, Box::new(kept)),
         seals: config.check.seals().to_owned(),
         kept: { config.seals() }
-            .filter(|_| store.is_on_disk())
+            // The id of a database from elsewhere can be any text, and this is a path.
+            .filter(|_| store.is_on_disk() && ah_ids::is_ulid(store.id().as_str()))
             .map(|seals| seals.join(store.id().as_str())),
         is_resealed: config.run.is_resealed,
         hidden: hidden.into_iter().collect(),
