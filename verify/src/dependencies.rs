@@ -114,10 +114,11 @@ fn content(folder: &Path) -> [u8; 32] {
 fn stamp(status: &Status) -> String {
     let Status {
         mode,
-        identity,
+        // Devices are numbered anew when the machine starts.
+        identity: (_, inode),
         length,
         changed,
         ..
     } = status;
-    format!("\0{mode} {identity:?} {length} {changed:?}\n")
+    format!("\0{mode} {inode} {length} {changed:?}\n")
 }

@@ -231,7 +231,7 @@ impl Verifier {
         let changed = before.or_else(|| self.dependencies.changed());
         Ok(changed.map(|path| {
             let why = format!("`{}` has changed since the check was sealed", path.display());
-            (why, "Programs that the check uses must stay as they were. The user can start `ah` anew with these.")
+            (why, "Programs that the check uses must stay as they were. The user can accept these with `--reseal`.")
         }))
     }
 
