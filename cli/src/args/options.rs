@@ -196,10 +196,10 @@ pub struct CheckOptions {
     /// Seal these files as well, as tests are; '!PATTERN' does not seal them
     #[arg(long, value_name = "PATTERN")]
     pub seal: Vec<String>,
-    /// Seal the files as they are now, not as the session began
+    /// Seal the files as they are now, not as they were when the session began
     #[arg(long)]
     pub reseal: bool,
-    /// Check at most so often
+    /// Run at most so many checks in one run
     #[arg(long, value_name = "N", value_parser = at_least_one::<u32>)]
     pub max_checks: Option<u32>,
     /// Stop a check after this many seconds
