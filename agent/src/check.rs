@@ -42,7 +42,7 @@ impl Session {
     ) -> Result<RunOutcome, StoreError> {
         let is_empty =
             |block: &ContentBlock| { block.as_text() }.is_some_and(|text| text.trim().is_empty());
-        if self.settings.check.is_none() || !prompt.iter().all(is_empty) {
+        if self.settings.check.get().is_none() || !prompt.iter().all(is_empty) {
             return self.run(prompt, stop).await;
         }
         let (started, stop) = self.begin_time(stop);
@@ -64,7 +64,7 @@ impl Session {
 
     /// Lets further runs go on until this check passes; without one, until the model ends its turn.
     pub fn set_check(&mut self, check: Option<Arc<dyn Check>>) {
-        self.settings.check = check;
+        self.settings.check.set(check);
     }
 
     /// Runs the check, if there is one and the model has just ended its turn; returns whether the run continues.
@@ -78,7 +78,7 @@ impl Session {
     /// Runs the check; if the model can do something about what it shows, tells it. What it is told begins a run if it is a
     /// prompt.
     async fn is_told_of_check(&mut self, origin: Origin, stop: &Stop) -> Result<bool, StoreError> {
-        let Some(check) = self.settings.check.clone() else {
+        let Some(check) = self.settings.check.get() else {
             return Ok(false);
         };
         let begins = origin == Origin::Prompt;
@@ -114,7 +114,7 @@ impl Session {
     /// Whether the run has a check that says nothing yet about the last answer.
     pub(crate) fn owes_check(&self) -> bool {
         let is_answer = |last: &Arc<Message>| last.role == Role::Assistant;
-        self.settings.check.is_some()
+        self.settings.check.get().is_some()
             && self.verification.is_none()
             && !self.stop_prevented
             && self.transcript.last().is_some_and(is_answer)
@@ -122,7 +122,7 @@ impl Session {
 
     /// Returns what is known about the work at the end of the run, if it has a check.
     pub(crate) fn take_verification(&mut self) -> Option<Verification> {
-        let check = self.settings.check.as_ref()?;
+        let check = self.settings.check.get()?;
         let not_tried = || {
             let failed = failures(self.transcript.run()).count();
             let left = check.most().saturating_sub(failed);
@@ -174,9 +174,13 @@ fn after(messages: &[Arc<Message>], check: &dyn Check, run: &CheckRun, number: u
     if run.is_passed || left == 0 || same.count() + 1 >= SAME {
         return Next::End;
     }
+    // Of an earlier run, nothing is known here.
+    let why = match messages {
+        [] => "",
+        _ => "You ended your turn, so ",
+    };
     let mut text = format!(
-        "{MARK} You ended your turn, so `{}` was run on your work. It did not pass: {}, after {} ms (check {number} of {}; \
-         {left} left).",
+        "{MARK} {why}`{}` was run on your work. It did not pass: {}, after {} ms (check {number} of {}; {left} left).",
         check.command(),
         run.ending,
         run.duration_ms,
@@ -225,6 +229,19 @@ mod tests {
         }
     }
 
+    fn message(at: usize, text: String) -> Arc<Message> {
+        Arc::new(Message {
+            id: MessageId::from(at.to_string()),
+            parent: None,
+            seq: 0,
+            role: Role::User,
+            origin: Origin::Reminder,
+            created_at: Time(0),
+            content: vec![ContentBlock::text(text)],
+            response: None,
+        })
+    }
+
     /// Plays checks on these trees, and returns after which one the run ends.
     fn ends_after(trees: &str, passes: bool) -> usize {
         let mut messages = Vec::new();
@@ -232,16 +249,7 @@ mod tests {
             let is_last = at + 1 == trees.split(' ').count();
             match after(&messages, &Make, &run(tree, passes && is_last), at + 1) {
                 Next::End => return at + 1,
-                Next::Tell(text) => messages.push(Arc::new(Message {
-                    id: MessageId::from(at.to_string()),
-                    parent: None,
-                    seq: 0,
-                    role: Role::User,
-                    origin: Origin::Reminder,
-                    created_at: Time(0),
-                    content: vec![ContentBlock::text(text)],
-                    response: None,
-                })),
+                Next::Tell(text) => messages.push(message(at, text)),
             }
         }
         0
@@ -266,9 +274,13 @@ mod tests {
 
     #[test]
     fn the_model_reads_why() {
-        let Next::Tell(text) = after(&[], &Make, &run("5f", false), 1) else {
-            panic!("the run ended");
+        let read = |messages: &[Arc<Message>]| match after(messages, &Make, &run("5f", false), 1) {
+            Next::Tell(text) => text,
+            Next::End => panic!("the run ended"),
         };
+        let began = read(&[]);
+        assert!(began.starts_with("[CHECK] `make test` was run on your work. It did not pass"));
+        let text = read(&[message(0, "Done.".to_owned())]);
         insta::assert_snapshot!(text, @r"
         [CHECK] You ended your turn, so `make test` was run on your work. It did not pass: exit 1, after 0 ms (check 1 of 4; 3 left).
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ah_conversation::{Check, Limits, Permissions, Sampling, Thinking};
+use ah_conversation::{CheckInForce, Limits, Permissions, Sampling, Thinking};
 
 use crate::AnswerForm;
 use crate::prompt::PromptSource;
@@ -36,7 +36,7 @@ pub struct SessionSettings {
     /// A file that must exist when the run ends (`--must-produce`).
     pub must_produce: Option<PathBuf>,
     /// What must pass before the run ends (`--until`).
-    pub check: Option<Arc<dyn Check>>,
+    pub check: CheckInForce,
     /// Schema of the structured answer (`--json-schema`); its tool is among the tools.
     pub answer_form: Option<AnswerForm>,
     /// Thinking budget.

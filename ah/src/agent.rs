@@ -10,8 +10,8 @@ use ah_agent::{
 };
 use ah_config::Error;
 use ah_conversation::{
-    Clock as _, ContentBlock, Cost, Event, Host, Limits, Message, Nobody, PermissionMode,
-    PermissionUpdate, Permissions, Rulebook, Sampling, Store, Thinking,
+    CheckInForce, Clock as _, ContentBlock, Cost, Event, Host, Limits, Message, Nobody,
+    PermissionMode, PermissionUpdate, Permissions, Rulebook, Sampling, Store, Thinking,
 };
 use ah_ids::SystemClock;
 use tokio_util::sync::CancellationToken;
@@ -275,7 +275,7 @@ fn settings(
         max_messages: None,
         max_result_chars: None,
         must_produce: None,
-        check: None,
+        check: CheckInForce::default(),
         answer_form: None,
         thinking: Thinking {
             budget: options.max_thinking_tokens,

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 
@@ -13,12 +14,31 @@ pub trait Check: fmt::Debug + Send + Sync {
     /// Returns its command line, for people and for the model.
     fn command(&self) -> &str;
 
-    /// Returns how often it may run in one run.
+    /// Returns the most checks in one run.
     fn most(&self) -> usize;
 
-    /// Runs it on the files as they are now; if it has passed on the very same, says so without running it. Dropping the future
+    /// Runs it on the files as they are now. A check that has passed is not rerun until a file changes. Dropping the future
     /// stops it.
     async fn run(&self) -> CheckRun;
+}
+
+/// The check in force, if there is one: clones share it, so whoever asks for it later has that of then.
+#[derive(Debug, Clone, Default)]
+pub struct CheckInForce(Arc<Mutex<Option<Arc<dyn Check>>>>);
+
+impl CheckInForce {
+    /// Returns it.
+    pub fn get(&self) -> Option<Arc<dyn Check>> {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Puts another one in its place, or none.
+    pub fn set(&self, check: Option<Arc<dyn Check>>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = check;
+    }
 }
 
 /// What came of one run of the check.

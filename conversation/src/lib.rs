@@ -63,7 +63,7 @@ mod verification;
 mod words;
 
 pub use caller::Caller;
-pub use check::{Check, CheckRun};
+pub use check::{Check, CheckInForce, CheckRun};
 pub use checkpoint::{
     FileCause, FileChange, FileState, FileStep, FilesLeft, cut_off, left_at, place_of, redo,
     states_at, undo,

@@ -23,8 +23,8 @@ use ah_agent::{
 use ah_config::rulebook::SettingsFiles;
 use ah_config::{Concurrency, Config, Error};
 use ah_conversation::{
-    CompactAt, Cost, Interface, Limits, Model, Provider, ServerState, Servers, Store, Thinking,
-    Tool, ToolSpec, estimate_text,
+    CheckInForce, CompactAt, Cost, Interface, Limits, Model, Provider, ServerState, Servers, Store,
+    Thinking, Tool, ToolSpec, estimate_text,
 };
 use ah_ids::SystemClock;
 use ah_mcp::{Asked, RemoteServers, SdkHost, Transport};
@@ -144,7 +144,8 @@ pub async fn session(
     )?;
     let mut seals = None;
     let tell = |text: &str| seals = Some(text.to_owned());
-    let check = check::of(config, inputs.sandbox, store, tell)?;
+    let check = CheckInForce::default();
+    check.set(check::of(config, inputs.sandbox, store, tell)?);
     let sources = Sources {
         check: check.clone(),
         subagents: subagents.clone(),
@@ -405,7 +406,7 @@ fn settings(
             .map(|count| count.value)
             .filter(|count| *count > 0),
         answer_form: None,
-        check: None,
+        check: CheckInForce::default(),
         must_produce: config
             .run
             .prompt

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ah_conversation::{
-    Branch, ContentBlock, Context, Cost, Limits, MessageId, PermissionMode, Provider, Servers,
-    Store, Task, TaskKind, TaskSink, Thinking, Tool, ToolName, ToolUse,
+    Branch, CheckInForce, ContentBlock, Context, Cost, Limits, MessageId, PermissionMode, Provider,
+    Servers, Store, Task, TaskKind, TaskSink, Thinking, Tool, ToolName, ToolUse,
 };
 use serde::Deserialize;
 use serde_json::json;
@@ -326,7 +326,7 @@ impl Subagents {
             timeout_ms: from.limits.deadline.map(|deadline| deadline.since(now)),
             permissions,
             must_produce: None,
-            check: None,
+            check: CheckInForce::default(),
             thinking: Thinking {
                 effort: agent.effort.or(from.thinking.effort),
                 ..from.thinking

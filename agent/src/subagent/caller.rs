@@ -5,8 +5,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use ah_conversation::{
-    Access, Branch, Caller, ContentBlock, Context, ExitReason, Input, Limits, LiveOutput, Output,
-    Provider, Role, Task, TaskKind, Tool, ToolSpec, ToolUse, Truncation, interrupted,
+    Access, Branch, Caller, CheckInForce, ContentBlock, Context, ExitReason, Input, Limits,
+    LiveOutput, Output, Provider, Role, Task, TaskKind, Tool, ToolSpec, ToolUse, Truncation,
+    interrupted,
 };
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
@@ -164,7 +165,7 @@ impl SessionCaller {
             max_messages: None,
             max_result_chars: None,
             must_produce: None,
-            check: None,
+            check: CheckInForce::default(),
             answer_form: None,
             ..from.clone()
         }

@@ -52,7 +52,7 @@ async fn a_run_ends_once_its_check_passes() {
         (4, 3, Evidence::Claimed, ExitReason::CheckFailed),
     ] {
         let mut world = World::new([says("Done."), says("Now."), says("Now, then.")]);
-        world.settings.check = Some(PassesAt::new(number));
+        world.settings.check.set(Some(PassesAt::new(number)));
         let outcome = world.run("mend").await;
         let verification = outcome.verification.unwrap();
         assert_eq!((outcome.reason, verification.evidence), (reason, evidence));
@@ -70,10 +70,10 @@ async fn a_check_needs_no_prompt() {
         (4, 2, Evidence::Claimed),
     ] {
         let mut world = World::new([says("Done."), says("Still."), says("Still.")]);
-        world.settings.check = Some(PassesAt::new(4));
+        world.settings.check.set(Some(PassesAt::new(4)));
         world.run("mend").await;
         let mut again = world.resumed([says("Now."), says("Now, then.")]);
-        again.settings.check = Some(PassesAt::new(number));
+        again.settings.check.set(Some(PassesAt::new(number)));
         let outcome = again.check_alone().await;
         let verification = outcome.verification.unwrap();
         assert_eq!(verification.evidence, evidence);
@@ -90,7 +90,7 @@ async fn an_answer_that_was_not_checked_is_checked_by_who_resumes_the_run() {
         world.run("mend").await;
         let mut again = world.resumed([says("Now.")]);
         let check = PassesAt::new(number);
-        again.settings.check = Some(check.clone());
+        again.settings.check.set(Some(check.clone()));
         let outcome = again.take_over().await.expect("it is checked");
         assert_eq!(outcome.verification.unwrap().evidence, Evidence::Verified);
         assert_eq!(again.requests().len(), asked);

@@ -17,9 +17,9 @@ use ah_agent::{
     SubagentKinds, Subagents, ToolConcurrency, Toolbox, Watcher, no_variables,
 };
 use ah_conversation::{
-    Completion, ContentBlock, Effort, EventKind, Limits, MailKind, Model, Models, Output,
-    PermissionMode, PermissionUpdate, Permissions, Provider, ProviderError, Rulebook, Sampling,
-    ServerPrompt, ServerStatus, Servers, ServersChange, Thinking, Tool,
+    CheckInForce, Completion, ContentBlock, Effort, EventKind, Limits, MailKind, Model, Models,
+    Output, PermissionMode, PermissionUpdate, Permissions, Provider, ProviderError, Rulebook,
+    Sampling, ServerPrompt, ServerStatus, Servers, ServersChange, Thinking, Tool,
 };
 use ah_testkit::bound::{Bound, BoundAnswer, BoundRecord, SUMMARIZED};
 use ah_testkit::world::World;
@@ -394,7 +394,7 @@ impl Life {
             max_result_chars: None,
             answer_form: None,
             must_produce: None,
-            check: None,
+            check: CheckInForce::default(),
             thinking: self.thinking(),
             sampling: Sampling::default(),
         };

@@ -15,11 +15,11 @@ use ah_agent::{
     SubagentKinds, Subagents, ToolConcurrency, Toolbox, Watcher, no_variables,
 };
 use ah_conversation::{
-    Access, Branch, ContentBlock, Context, Elicitation, ElicitationAnswer, Host, HostPermission,
-    Input, Limits, Mail, MailKind, Message, Nobody, Output, OutputPage, PermissionAnswer,
-    PermissionMode, PermissionRequest, PermissionUpdate, Permissions, Provider, Record, Request,
-    Rulebook, Sampling, Store, StoreError, TaskUpdate, Thinking, Tool, ToolSpec, ToolUse,
-    ToolUseId, Transcript, Truncation,
+    Access, Branch, CheckInForce, ContentBlock, Context, Elicitation, ElicitationAnswer, Host,
+    HostPermission, Input, Limits, Mail, MailKind, Message, Nobody, Output, OutputPage,
+    PermissionAnswer, PermissionMode, PermissionRequest, PermissionUpdate, Permissions, Provider,
+    Record, Request, Rulebook, Sampling, Store, StoreError, TaskUpdate, Thinking, Tool, ToolSpec,
+    ToolUse, ToolUseId, Transcript, Truncation,
 };
 use ah_testkit::script::{Scenario, Scripted, Turn, scenario};
 use ah_testkit::show;
@@ -92,7 +92,7 @@ impl World {
             max_result_chars: None,
             answer_form: None,
             must_produce: None,
-            check: None,
+            check: CheckInForce::default(),
             thinking: Thinking::default(),
             sampling: Sampling::default(),
         };

@@ -4,7 +4,7 @@ use super::runtime::runtime;
 use std::path::Path;
 use std::sync::Arc;
 
-use ah_conversation::{Embedded, ServerState, ToolSpec};
+use ah_conversation::{CheckInForce, Embedded, ServerState, ToolSpec};
 use ah_store::SessionStore;
 use ah_tools::{Layered, LayeredTool, ToolOrigin, Web};
 use serde_json::{Value, json};
@@ -81,7 +81,7 @@ pub fn layered(config: &Config, has_person: bool) -> Result<Layered, Error> {
         active: active.map(|skill| &**skill),
         has_person,
         web: Web::default(),
-        check: None,
+        check: CheckInForce::default(),
         subagents: assemble::subagents(
             &skills,
             config,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ah_agent::skills::Skills;
 use ah_agent::{Isolation, OwnPlace};
 use ah_config::{Config, Error};
-use ah_conversation::Tool;
+use ah_conversation::{CheckInForce, Tool};
 use ah_store::SessionStore;
 use ah_tools::Web;
 use async_trait::async_trait;
@@ -72,7 +72,7 @@ impl InWorktrees {
             active: None,
             has_person: false,
             web: self.web.clone(),
-            check: None,
+            check: CheckInForce::default(),
             subagents: None,
         };
         let (tools, _) = layered(sources, &config).await;

@@ -8,7 +8,7 @@ use ah_agent::skills::{Skill, SkillTool, Skills};
 use ah_config::Config;
 use ah_config::extensions::TOOL_FOLDERS;
 use ah_config::profile::Profile as Chosen;
-use ah_conversation::{Check, Interface, Layer, Store, Tool, ToolName, is_same_tool};
+use ah_conversation::{CheckInForce, Interface, Layer, Store, Tool, ToolName, is_same_tool};
 use ah_tools::{
     HelpCache, Layered, LayeredTool, LuaFiles, LuaSurroundings, Profile, Shell, ToolDeps,
     ToolLoader, ToolOrigin, Web, Workspace,
@@ -33,7 +33,7 @@ pub struct Sources<'a> {
     /// Access to the web.
     pub web: Web,
     /// The check of the session's runs.
-    pub check: Option<Arc<dyn Check>>,
+    pub check: CheckInForce,
     /// The subagents, if the profile has a tool for them.
     pub subagents: Option<Arc<Subagents>>,
 }
@@ -140,8 +140,8 @@ fn built_in(sources: Sources<'_>, loader: &ToolLoader, config: &Config) -> Layer
     if profile == Profile::Sdk && is_named(config_tool::NAME, config) {
         all.push(Arc::new(ConfigTool::new(config)));
     }
-    all.extend({ sources.check }.map(|check| {
-        Arc::new(CheckTool::new(check, config.project_root.clone())) as Arc<dyn Tool>
+    all.extend(sources.check.get().map(|_| {
+        Arc::new(CheckTool::new(sources.check, config.project_root.clone())) as Arc<dyn Tool>
     }));
     let mut tools = Layered::default();
     for tool in all {

@@ -10,8 +10,8 @@ use ah_config::overlay::Overlay;
 use ah_config::trust::Reason;
 use ah_config::{Config, Overrides};
 use ah_conversation::{
-    Decision, Environment, Input, Interface, PermissionMode, Permissions, Servers as _, Tool,
-    ToolUse,
+    CheckInForce, Decision, Environment, Input, Interface, PermissionMode, Permissions,
+    Servers as _, Tool, ToolUse,
 };
 use ah_engine::assemble::{mcp::mcp_options, subagents, tools};
 use ah_engine::confinement::{Confined, SandboxStatus};
@@ -152,7 +152,7 @@ async fn all(config: &Config, status: &SandboxStatus) -> BTreeMap<String, Arc<dy
             search: Some(Search::Searxng("https://searx.example/search".to_owned())),
             ..Web::default()
         },
-        check: None,
+        check: CheckInForce::default(),
         subagents: subagents(
             &skills,
             config,

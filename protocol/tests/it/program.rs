@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use ah_agent::hooks::Hooks;
 use ah_agent::{Ports, Session, SessionSettings, ToolConcurrency, Toolbox};
 use ah_conversation::{
-    Clock, ContentBlock, Limits, MessageId, Model, Models, PermissionUpdate, Permissions, Provider,
-    ProviderError, Rulebook, Sampling, Thinking, Time,
+    CheckInForce, Clock, ContentBlock, Limits, MessageId, Model, Models, PermissionUpdate,
+    Permissions, Provider, ProviderError, Rulebook, Sampling, Thinking, Time,
 };
 use ah_desk::Refusal;
 use ah_protocol::stream_json::{Program, Served, Wanted, serve_program};
@@ -97,7 +97,7 @@ fn settings() -> SessionSettings {
         max_messages: None,
         max_result_chars: None,
         must_produce: None,
-        check: None,
+        check: CheckInForce::default(),
         answer_form: None,
         thinking: Thinking::default(),
         sampling: Sampling::default(),

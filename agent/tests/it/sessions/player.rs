@@ -12,10 +12,10 @@ use ah_agent::{
     Stop, ToolConcurrency, Toolbox, Watcher, no_variables,
 };
 use ah_conversation::{
-    Access, Completion, Content, ContentBlock, Context, Delta, Environment, Image, Input, Limits,
-    MailKind, Model, Output, PermissionMode, PermissionUpdate, Permissions, Provider, ResultBlock,
-    Role, Rulebook, Sampling, ServerPrompt, ServerStatus, Servers, ServersChange, StreamEvent,
-    Thinking, Tool, ToolSpec, ToolUse, Truncation,
+    Access, CheckInForce, Completion, Content, ContentBlock, Context, Delta, Environment, Image,
+    Input, Limits, MailKind, Model, Output, PermissionMode, PermissionUpdate, Permissions,
+    Provider, ResultBlock, Role, Rulebook, Sampling, ServerPrompt, ServerStatus, Servers,
+    ServersChange, StreamEvent, Thinking, Tool, ToolSpec, ToolUse, Truncation,
 };
 use ah_testkit::ids::SystemClock;
 use ah_testkit::provider;
@@ -237,7 +237,7 @@ fn settings(model: &Model) -> SessionSettings {
         max_messages: None,
         max_result_chars: None,
         must_produce: None,
-        check: None,
+        check: CheckInForce::default(),
         answer_form: None,
         thinking: Thinking::default(),
         sampling: Sampling::default(),

@@ -1,6 +1,7 @@
 //! `/goal`: the engine says when the work is done.
 
-use ah_testkit::script::says;
+use ah_testkit::script::{says, uses};
+use serde_json::json;
 
 use crate::seat::Seat;
 use crate::until::{bash, world};
@@ -28,6 +29,39 @@ fn a_goal_is_worked_for_until_its_check_passes() {
     seat.sees_no_more("until `sh tests/add.sh`: verified");
     seat.says("hello");
     seat.sees("Hello.");
+    seat.sees_no_more("interrupts");
+    seat.types("\x04");
+    assert_eq!(seat.leaves(), 0);
+}
+
+/// The model's tool knows the goal of now.
+#[test]
+fn the_tool_runs_the_check_in_force() {
+    let world = world();
+    let check = || uses("check", json!({}));
+    let turns = [
+        check(),
+        says("One."),
+        check(),
+        says("Two."),
+        check(),
+        says("Three."),
+    ];
+    let model = world.scenario("s", turns);
+    let mut seat = Seat::take(world.ah(["-m", &model, "--until", "true"]));
+    seat.says("first");
+    seat.sees("`true` passed: exit 0");
+    seat.sees("One.");
+    seat.sees_no_more("interrupts");
+    seat.says("/goal second --until test -e add.sh");
+    seat.sees("`test -e add.sh` passed: exit 0");
+    seat.sees("Two.");
+    seat.sees_no_more("interrupts");
+    seat.says("/goal off");
+    seat.sees("runs end when the model ends its turn");
+    seat.says("third");
+    seat.sees("There is no check any more");
+    seat.sees("Three.");
     seat.sees_no_more("interrupts");
     seat.types("\x04");
     assert_eq!(seat.leaves(), 0);

@@ -39,9 +39,9 @@ fn a_check_that_the_model_has_asked_for_is_not_repeated() {
     let words = ["-m", &model, "--until", CHECK, "mend add"];
     let ended = world.as_typed(words).run().without_panic();
     for words in [
-        "It did not pass: exit 1, after",
+        "`sh tests/add.sh` did not pass: exit 1, after",
         "add 2 3 is -1, not 5",
-        "It passed: exit 0, after",
+        "`sh tests/add.sh` passed: exit 0, after",
         "verified: `sh tests/add.sh` passed",
     ] {
         assert!(ended.stderr.contains(words), "{words}: {}", ended.stderr);

@@ -45,7 +45,7 @@ impl<'a> Goal<'a> {
 impl SessionWorker {
     /// Returns what is known about the work of the session, if a check says when it is done.
     pub(super) fn known(&self) -> Option<Verification> {
-        let check = self.session.settings().check.as_ref()?;
+        let check = self.session.settings().check.get()?;
         let is_of_it = |known: &Verification| known.command == check.command();
         let known = self.checked.clone().filter(is_of_it);
         Some(known.unwrap_or_else(|| Verification::not_tried(check.command(), check.most())))
