@@ -70,6 +70,7 @@ pub use tasks::{TaskOutput, TaskStop};
 pub use todo::Todo;
 #[cfg(feature = "web")]
 pub use web::reader::ask as ask_model;
+#[cfg(feature = "web")]
 pub use web::{SearchTool, WebFetch};
 pub use web_options::{BRAVE, Search, Web};
 pub use withheld::{found as denied_files, kept_from};
