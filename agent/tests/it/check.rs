@@ -88,7 +88,7 @@ async fn an_answer_that_was_not_checked_is_checked_by_who_resumes_the_run() {
     for (number, asked) in [(1, 0), (2, 1)] {
         let mut world = World::new([says("Done.")]);
         world.run("mend").await;
-        let mut again = world.resumed([says("Now.")]);
+        let again = world.resumed([says("Now.")]);
         let check = PassesAt::new(number);
         again.settings.check.set(Some(check.clone()));
         let outcome = again.take_over().await.expect("it is checked");
