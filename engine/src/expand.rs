@@ -115,14 +115,15 @@ pub async fn expand(
     let Some((name, arguments)) = call(prompt) else {
         return Ok(plain(prompt));
     };
-    let called = (config.interface == Interface::Native).then(|| prompt.trim().to_owned());
+    let is_native = config.interface == Interface::Native;
+    let called = is_native.then(|| prompt.trim().to_owned());
     if let Some(name) = name.strip_prefix("skill:") {
         match skills.get(name) {
             Some(skill) => {
                 let expanded = with_skill(skill, arguments, config);
                 return Ok(Expanded { called, ..expanded });
             }
-            None if config.interface == Interface::Native => return Err(unknown(name, skills)),
+            None if is_native => return Err(unknown(name, skills)),
             None => {}
         }
     }

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::in_short::in_short;
 use super::tool_block::{Block, Paint, cut, seconds};
-use super::{Looked, Screen, count};
+use super::{Looked, Screen, count, elapsed, money};
 
 /// Length of a session's id as shown, also by `ah sessions`.
 const SESSION_WIDTH: usize = 11;
@@ -260,7 +260,7 @@ impl Text {
         }
         if state.usage.total() > 0 && self.view.interface == Interface::Native {
             let summary = match self.view.is_conversation {
-                true => spent::brief(state),
+                true => brief(state),
                 false => self.summary(state),
             };
             if self.is_drawn() {
@@ -343,7 +343,10 @@ impl Text {
             EventKind::ApiCallEnd { .. } => {
                 self.end_answer(state);
                 self.tell_retries(state);
-                spent::add_usage(state, kind);
+                spent::add_usage(
+                    (&mut state.usage, &mut state.context, &mut state.cost),
+                    kind,
+                );
             }
             EventKind::ToolCallStart {
                 tool_name,
@@ -517,7 +520,7 @@ impl Text {
             self.screen.relabel(neutralise(&label).replace('\n', " "));
         }
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        spent::add_cost(&mut state, update);
+        spent::add_cost(&mut state.cost, update);
         if self.is_drawn() {
             self.draw_part(&mut state, update);
         }
@@ -556,5 +559,16 @@ mod telling;
 mod view;
 
 pub use view::View;
+
+/// Returns the line below a run in a conversation, whose status line tells the rest: `12s · $0.02`.
+fn brief(state: &State) -> String {
+    let time = state.started.map_or(0, |start| start.elapsed().as_secs());
+    let time = elapsed(time);
+    match state.cost {
+        Some(cost) => format!("{time} · {}", money(cost.usd())),
+        None => time,
+    }
+}
+
 #[cfg(test)]
 mod tests;

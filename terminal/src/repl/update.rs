@@ -309,9 +309,13 @@ fn event(app: &mut App, kind: &EventKind) {
         _ => {}
     }
     let beside = app.background.running();
-    let Some(work) = &mut app.work else {
-        return;
-    };
+    if let Some(work) = &mut app.work {
+        event_of_work(work, beside, kind);
+    }
+}
+
+/// Notes what happens in the present work; `beside` tasks run in the background.
+fn event_of_work(work: &mut Activity, beside: usize, kind: &EventKind) {
     match kind {
         EventKind::ApiCallStart { .. } => {
             work.tools.clear();

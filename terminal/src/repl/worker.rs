@@ -37,7 +37,7 @@ use ah_engine::place::{sessions, transcript};
 use ah_engine::plan::{SessionChoice, SessionPlan};
 use ah_engine::served;
 use ah_engine::session_folders::{elsewhere, give_up, note_place, way_to};
-use titling::Titled;
+use titled::Titled;
 
 use crate::tell_notices;
 
@@ -565,6 +565,7 @@ mod hand_over;
 mod lending;
 mod past;
 mod small;
+mod titled;
 mod titling;
 
 fn failed(error: Error) -> Ending {

@@ -4,14 +4,12 @@
 use std::time::Instant;
 
 use ah_config::Error;
-use ah_conversation::{
-    Clock as _, Cost, Event, EventKind, ModelUsage, Record, Store as _, title_of,
-};
-use ah_ids::SystemClock;
+use ah_conversation::{Record, Store as _, title_of};
 use ah_store::Tree;
 
 use super::super::title::MOST;
 use super::SessionWorker;
+use super::titled::{Titled, paid};
 
 const INSTRUCTIONS: &str = "The user's message begins a conversation with a coding agent. Answer with a title for the conversation, for a \
      list and the tab of a terminal, and with nothing else: three to six words in the language of the message, without quotes \
@@ -20,13 +18,6 @@ const INSTRUCTIONS: &str = "The user's message begins a conversation with a codi
 const LONGEST: u64 = 1_024;
 /// How much of the message is sent, in characters.
 const ENOUGH: usize = 4_000;
-
-/// A title that a model has found, and what that has used.
-pub(super) struct Titled {
-    answer: String,
-    share: ModelUsage,
-    api_ms: u64,
-}
 
 impl SessionWorker {
     /// Titles a session that begins with this text.
@@ -77,23 +68,5 @@ impl SessionWorker {
             self.introduce();
         }
         Ok(())
-    }
-}
-
-/// Returns the event that tells what a title has cost.
-fn paid(titled: &Titled) -> Event {
-    let (clock, share) = (SystemClock::default(), &titled.share);
-    Event {
-        kind: EventKind::ApiCallEnd {
-            message_id: clock.message_id(),
-            input_tokens: share.usage.input_tokens,
-            output_tokens: share.usage.output_tokens,
-            cache_creation_input_tokens: share.usage.cache_creation_input_tokens,
-            cache_read_input_tokens: share.usage.cache_read_input_tokens,
-            api_latency_ms: titled.api_ms,
-            model: share.model.clone(),
-            cost_usd: share.cost.map(Cost::usd),
-        },
-        timestamp: clock.now().seconds(),
     }
 }

@@ -1,0 +1,32 @@
+//! A title that a model has found.
+
+use ah_conversation::{Clock as _, Cost, Event, EventKind, ModelUsage};
+use ah_ids::SystemClock;
+
+/// A title that a model has found, and what that has used.
+pub(super) struct Titled {
+    /// The answer of the model.
+    pub answer: String,
+    /// What it has used.
+    pub share: ModelUsage,
+    /// How long it took, in milliseconds.
+    pub api_ms: u64,
+}
+
+/// Returns the event that tells what a title has cost.
+pub(super) fn paid(titled: &Titled) -> Event {
+    let (clock, share) = (SystemClock::default(), &titled.share);
+    Event {
+        kind: EventKind::ApiCallEnd {
+            message_id: clock.message_id(),
+            input_tokens: share.usage.input_tokens,
+            output_tokens: share.usage.output_tokens,
+            cache_creation_input_tokens: share.usage.cache_creation_input_tokens,
+            cache_read_input_tokens: share.usage.cache_read_input_tokens,
+            api_latency_ms: titled.api_ms,
+            model: share.model.clone(),
+            cost_usd: share.cost.map(Cost::usd),
+        },
+        timestamp: clock.now().seconds(),
+    }
+}
