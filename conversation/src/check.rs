@@ -26,6 +26,12 @@ pub trait Check: fmt::Debug + Send + Sync {
 #[derive(Debug, Clone, Default)]
 pub struct CheckInForce(Arc<Mutex<Option<Arc<dyn Check>>>>);
 
+impl From<Option<Arc<dyn Check>>> for CheckInForce {
+    fn from(check: Option<Arc<dyn Check>>) -> Self {
+        Self(Arc::new(Mutex::new(check)))
+    }
+}
+
 impl CheckInForce {
     /// Returns it.
     pub fn get(&self) -> Option<Arc<dyn Check>> {

@@ -144,8 +144,7 @@ pub async fn session(
     )?;
     let mut seals = None;
     let tell = |text: &str| seals = Some(text.to_owned());
-    let check = CheckInForce::default();
-    check.set(check::of(config, inputs.sandbox, store, tell)?);
+    let check = CheckInForce::from(check::of(config, inputs.sandbox, store, tell)?);
     let sources = Sources {
         check: check.clone(),
         subagents: subagents.clone(),

@@ -69,9 +69,7 @@ pub use stored::Stored;
 pub use tasks::{TaskOutput, TaskStop};
 pub use todo::Todo;
 #[cfg(feature = "web")]
-pub use web::reader::ask as ask_model;
-#[cfg(feature = "web")]
-pub use web::{SearchTool, WebFetch};
+pub use web::{SearchTool, WebFetch, reader::ask as ask_model};
 pub use web_options::{BRAVE, Search, Web};
 pub use withheld::{found as denied_files, kept_from};
 pub use workspace::Workspace;
