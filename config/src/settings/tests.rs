@@ -363,7 +363,7 @@ fn the_schema_names_the_same_keys() {
     }
     assert_eq!(
         (properties.len(), permissions.len(), sandbox.len()),
-        (45, 6, 12),
+        (46, 6, 12),
         "a setting is missing in the schema"
     );
 }
