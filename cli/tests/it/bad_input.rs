@@ -528,7 +528,7 @@ fn bad_extensions_cost_a_warning_each_and_the_rest_loads() {
         warning: .ah/tools/schema.lua:2: `input_schema.type` must be "object"
         warning: .ah/tools/syntax.lua:4: unexpected symbol near '}'
         warning: .ah/tools/throws.lua:2: attempt to index a nil value (local 'none')
-        >>> Be good.
+        >>> /good
         exit code 0
         pour       project   .ah/tools/good.lua             Pours.
         "#);

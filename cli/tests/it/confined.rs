@@ -336,11 +336,11 @@ fn the_lines_of_a_command_are_confined() {
         let folder = world.home().join(".ah/commands");
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join("look.md"), format!("It says !`cat {secret}`.")).unwrap();
-        let model = world.scenario("s", [says("Done.")]);
+        let model = world.scenario("s", [says("<{{user}}>")]);
         let arguments = [&["-m", &model], options, &["/look"]].concat();
         let ended = world.as_typed(arguments).run().expect(0);
-        assert!(ended.stderr.contains(">>> It says "), "{}", ended.stderr);
-        assert_eq!(ended.stderr.contains("canary"), is_seen, "{}", ended.stderr);
+        assert!(ended.stdout.contains("It says "), "{}", ended.stdout);
+        assert_eq!(ended.stdout.contains("canary"), is_seen, "{}", ended.stdout);
     }
 }
 
