@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ah_cli::args::{Action, KnownNames, parse};
+use ah_testkit::git::git;
 use ah_testkit::script::{says, uses};
 use ah_testkit::server::Server;
 use regex::Regex;
@@ -496,6 +497,7 @@ fn what_is_named_and_takes_nothing_more_answers() {
     let other = world.home().join("other");
     fs::create_dir(&other).unwrap();
     let other = other.to_str().unwrap().to_owned();
+    git(&world.project(), &["init", "--quiet"]);
     for (words, said) in [
         (&["-h"][..], "Examples:"),
         (&["--help"], "Usage: ah"),
