@@ -10,6 +10,7 @@ use ah_conversation::{Interface, Store, Tasks, Tool};
 
 mod arguments;
 mod ask;
+mod ask_model;
 mod bash;
 mod blocking;
 mod blocks;
@@ -53,6 +54,7 @@ mod workspace;
 mod write;
 
 pub use ask::Ask;
+pub use ask_model::ask_model;
 pub use bash::{Bash, Shell};
 pub use edit::Edit;
 pub use executable::{Executable, HelpCache};
@@ -69,7 +71,7 @@ pub use stored::Stored;
 pub use tasks::{TaskOutput, TaskStop};
 pub use todo::Todo;
 #[cfg(feature = "web")]
-pub use web::{SearchTool, WebFetch, reader::ask as ask_model};
+pub use web::{SearchTool, WebFetch};
 pub use web_options::{BRAVE, Search, Web};
 pub use withheld::{found as denied_files, kept_from};
 pub use workspace::Workspace;
