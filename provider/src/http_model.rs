@@ -367,12 +367,9 @@ impl<E: RequestEncoder, R: AnswerReader> Again<E, R> {
     /// Learns from `error` what the server holds after it was sent the rest of a conversation; returns whether all of it is worth
     /// sending.
     fn learn_held(&mut self, error: &ProviderError) -> bool {
-        let held = match self.held.take() {
-            Some(Sent::RestOf(held)) => held,
-            other => {
-                self.held = other;
-                return false;
-            }
+        let is_rest = |sent: &mut Sent| matches!(sent, Sent::RestOf(_));
+        let Some(Sent::RestOf(held)) = self.held.take_if(is_rest) else {
+            return false;
         };
         if let Some(first) = self.request.messages.first()
             && is_untouched(error)

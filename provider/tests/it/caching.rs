@@ -43,7 +43,6 @@ fn connected(server: &Server, name: &str, ttl: CacheTtl) -> Arc<dyn Provider> {
     let provider = with_options(&variables, &json!({}), |options| {
         let options = Options {
             cache_ttl: ttl,
-            conversation_state: Default::default(),
             server_compaction: false,
             fast_mode: false,
             ..*options

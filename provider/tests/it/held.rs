@@ -1,16 +1,12 @@
 //! A server that holds conversations is sent what is new, and all of it whenever it may have forgotten.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ah_conversation::{
-    ContentBlock, Delta, Environment, Message, MessageId, Origin, Provider, Request, Response,
-    Role, StopReason, StreamEvent, Time, Usage,
+    ContentBlock, Delta, Message, MessageId, Origin, Provider, Request, Response, Role, StopReason,
+    StreamEvent, Time, Usage,
 };
-use ah_provider::catalog::Catalog;
-use ah_provider::exchange::Timeouts;
 use ah_provider::held::ConversationState;
 use ah_provider::retry::Policy;
 use ah_provider::{Options, connect};
@@ -19,7 +15,9 @@ use ah_testkit::server::Server;
 use futures_util::StreamExt as _;
 use proptest::collection::vec;
 use proptest::prelude::*;
-use serde_json::Value;
+use serde_json::{Value, json};
+
+use crate::route::with_options;
 
 /// What happens before a prompt is answered.
 #[derive(Debug, Clone)]
@@ -135,31 +133,20 @@ impl Talk {
 
 fn provider(url: &str, conversation_state: ConversationState) -> Arc<dyn Provider> {
     let variables = [("ANTHROPIC_BASE_URL", url), ("ANTHROPIC_API_KEY", "key")];
-    let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let environment = Environment::new(variables, PathBuf::new());
-    let options = Options {
-        environment: &environment,
-        catalog: &Catalog::built_in(),
-        servers: &BTreeMap::new(),
-        key_source: &|_, _| unreachable!("no command"),
-        http: &ah_http::Options::from_variables(|_| None),
-        betas: &[],
-        max_output: None,
-        cache_ttl: ah_provider::caching::CacheTtl::default(),
-        conversation_state,
-        server_compaction: false,
-        fast_mode: false,
-        keep_fact: None,
-        keep_warm: 0,
-        timeouts: Timeouts::default(),
-        retry: Policy {
-            retries: 3,
-            first_delay: Duration::ZERO,
-            has_fallback: false,
-        },
-        seed: 1,
-    };
-    connect("claude-opus-4-6", &options).expect("connected")
+    let provider = with_options(&variables, &json!({}), |options| {
+        let options = Options {
+            betas: &[],
+            conversation_state,
+            retry: Policy {
+                retries: 3,
+                first_delay: Duration::ZERO,
+                has_fallback: false,
+            },
+            ..*options
+        };
+        connect("claude-opus-4-6", &options)
+    });
+    provider.expect("connected")
 }
 
 fn step() -> impl Strategy<Value = Step> {
