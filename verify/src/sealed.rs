@@ -230,18 +230,14 @@ fn set<'a>(patterns: impl Iterator<Item = &'a str>) -> Result<GlobSet, String> {
 /// runners name in turn: what a test names is the product. A word of the command that is the name of a module is one, too, so
 /// that no new file takes its place.
 fn named(top: &Folder, tree: &Tree, command: &str, sealed: &Sealed) -> BTreeSet<PathBuf> {
-    let mut named = BTreeSet::new();
-    let mut waiting = Vec::new();
+    let mut named = sealed.of_command.clone();
+    let mut waiting: Vec<_> = { named.iter() }
+        .filter(|path| !sealed.patterns.is_match(path))
+        .cloned()
+        .collect();
     for word in words(command) {
-        let Some(path) = plain(Path::new(word)) else {
-            continue;
-        };
-        if tree.0.contains_key(&path) {
-            named.insert(path.clone());
-            if !sealed.patterns.is_match(&path) {
-                waiting.push(path);
-            }
-        } else if word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+        let is_there = plain(Path::new(word)).is_none_or(|path| tree.0.contains_key(&path));
+        if !is_there && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
             named.insert(Path::new(word).with_extension("py"));
             named.insert(Path::new(word).join("__init__.py"));
             named.insert(Path::new(word).join("__main__.py"));
