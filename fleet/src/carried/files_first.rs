@@ -84,10 +84,8 @@ impl Carried {
 
 /// Whether a call may change files of the folder.
 fn may_change(start: &CallStart) -> bool {
-    let words = start.access.split(',').map(str::trim);
-    words
-        .into_iter()
-        .any(|word| !matches!(word, "" | "read" | "host" | "ask"))
+    let mut words = start.access.split(',').map(str::trim);
+    words.any(|word| !matches!(word, "" | "read" | "host" | "ask"))
 }
 
 #[async_trait]
