@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
+use std::process::Command;
 
 use ah_cli::args::{KnownNames, parse};
 use rusqlite::Connection;
@@ -13,6 +14,18 @@ use crate::binary::World;
 
 const INTERFACES: &str = include_str!("../../../docs/interfaces.md");
 const README: &str = include_str!("../../../README.md");
+
+/// Returns the names of all tests of this program.
+pub fn tests() -> Vec<String> {
+    let listed = Command::new(std::env::current_exe().unwrap())
+        .arg("--list")
+        .output()
+        .unwrap();
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    { listed.lines() }
+        .filter_map(|line| Some(line.strip_suffix(": test")?.to_owned()))
+        .collect()
+}
 
 /// The texts between backticks.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {

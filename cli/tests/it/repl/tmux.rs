@@ -4,10 +4,7 @@ use std::fs;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use ah_testkit::script::{says, uses};
-use ah_testkit::server::Server;
-use serde_json::json;
-
+use super::scrollback::{SIZES, assert_whole, sixty_lines};
 use crate::binary::{Ah, HANG, World};
 
 /// A server of tmux with one window, which ends with it.
@@ -113,25 +110,13 @@ impl Drop for Tmux {
 }
 
 #[test]
+#[expect(clippy::print_stderr, reason = "what is left out is named")]
 fn nothing_is_lost_or_repeated_within_tmux() {
-    let all: Vec<_> = (1..=60).map(|number| format!("line {number}")).collect();
-    let (before, after) = all.split_at(40);
-    for (columns, lines) in [(80, 24), (40, 20), (20, 8)] {
+    for (columns, lines) in SIZES {
         let world = World::new();
-        let server = Server::new([
-            says(&before.join("\n\n")),
-            uses("bash", json!({"command": "touch a"})),
-            says(&after.join("\n\n")),
-        ]);
-        let asking = [
-            "-m",
-            "sonnet",
-            "--no-sandbox",
-            "--permission-mode",
-            "default",
-        ];
-        let ah = world.asking(&server, asking);
+        let (all, _server, ah) = sixty_lines(&world);
         let Some(tmux) = Tmux::start(&world, ah, columns, lines) else {
+            eprintln!("left out: the conversation within tmux, since there is none");
             return;
         };
         tmux.sees(">");
@@ -153,13 +138,8 @@ fn nothing_is_lost_or_repeated_within_tmux() {
         tmux.sees("line 60");
         tmux.rests();
         let seen = tmux.all();
-        let shown = seen.lines().map(str::trim_end);
-        let shown: Vec<_> = shown.filter(|line| line.starts_with("line ")).collect();
-        assert_eq!(shown, all, "{columns}x{lines}:\n{seen}");
-        for once in ["> count", "> /cost", "> more", "→ yes, once"] {
-            let count = seen.lines().filter(|line| line.starts_with(once)).count();
-            assert_eq!(count, 1, "{once} at {columns}x{lines}:\n{seen}");
-        }
+        let once = ["> count", "> /cost", "> more", "→ yes, once"];
+        assert_whole(&seen, &all, &once, (columns, lines));
         for gone in ["Allow?", "interrupts", "❯"] {
             assert!(!seen.contains(gone), "{gone} at {columns}x{lines}:\n{seen}");
         }
