@@ -110,7 +110,6 @@ impl Drop for Tmux {
 }
 
 #[test]
-#[expect(clippy::print_stderr, reason = "what is left out is named")]
 fn nothing_is_lost_or_repeated_within_tmux() {
     for (columns, lines) in SIZES {
         let world = World::new();
