@@ -48,11 +48,17 @@ const SUITES: [Suite; 1] = [Suite {
     },
 }];
 
-/// The same, of suites that need a server of the system's.
-const SERVERS: [Suite; 1] = [Suite {
-    name: "postgres",
-    missing: postgres::missing,
-}];
+/// The same, of suites that need what no registry has: a machine without it tests all else, CI's too.
+const BEYOND_REGISTRIES: [Suite; 2] = [
+    Suite {
+        name: "postgres",
+        missing: postgres::missing,
+    },
+    Suite {
+        name: "harness",
+        missing: harness::missing,
+    },
+];
 
 /// Selection of suites.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,8 +122,7 @@ pub fn test(wanted: Wanted) -> Result<()> {
         Err(missing) => suites.leave_out("sdk", &format!("{missing:#}")),
         Ok(sdks) => suites.run_parts("sdk", || Ok(Vec::from_iter(sdk::test(&sdks)?)))?,
     }
-    // Unlike the rest, a browser and a database server are in no registry: a machine without them tests all else.
-    let mut absent = missing(&SERVERS);
+    let mut absent = missing(&BEYOND_REGISTRIES);
     match browser::chromium().map(browser::install) {
         None => absent.push("browser (no Chromium in PATH)".to_owned()),
         Some(installed) => suites.run("browser", installed, browser::test)?,
@@ -201,9 +206,11 @@ impl Suites<'_> {
         self.download("inspect", 450, inspect::install, |python| {
             inspect::test(python)
         })?;
-        self.download("harness", 30, harness::install, |python| {
-            harness::test(python)
-        })?;
+        if harness::missing().is_none() {
+            self.download("harness", 30, harness::install, |python| {
+                harness::test(python)
+            })?;
+        }
         self.download("conformance", 250, conformance::install, |folder| {
             conformance::test(folder)
         })?;

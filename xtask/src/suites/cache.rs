@@ -95,19 +95,16 @@ pub fn python(name: &str) -> Result<PathBuf> {
     python_by("python3", &python_version()?, name)
 }
 
-/// The same, by a Python of at least this minor version.
-pub fn newer_python(name: &str, oldest: u32) -> Result<PathBuf> {
-    let known = PYTHONS
-        .iter()
-        .filter_map(|python| Some((*python, version_of(python).ok()?)));
-    let mut fitting = known.filter(|(_, version)| minor(version).is_some_and(|it| it >= oldest));
-    let Some((python, version)) = fitting.next() else {
-        bail!("no Python from 3.{oldest} on");
-    };
-    python_by(python, &version, name)
+/// Returns a Python 3 of at least this minor version with what it says of its version, if this machine has one.
+pub fn newer_python(oldest: u32) -> Option<(&'static str, String)> {
+    PYTHONS
+        .into_iter()
+        .filter_map(|python| Some((python, version_of(python).ok()?)))
+        .find(|(_, version)| minor(version).is_some_and(|it| it >= oldest))
 }
 
-fn python_by(python: &str, version: &str, name: &str) -> Result<PathBuf> {
+/// Installs what `interop/NAME/requirements.txt` pins by that Python if necessary; returns its folder.
+pub fn python_by(python: &str, version: &str, name: &str) -> Result<PathBuf> {
     let pins = root().join("interop").join(name).join("requirements.txt");
     let text = fs::read(&pins).with_context(|| format!("reading {}", pins.display()))?;
     installed(name, &[&text, version.as_bytes()], |folder| {

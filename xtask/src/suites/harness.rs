@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use super::cache;
 
@@ -13,10 +13,20 @@ use super::cache;
 const VARIABLE: &str = "AH_TEST_HARNESS";
 /// Minor version of the oldest Python 3 that has the tasks.
 const OLDEST_PYTHON: u32 = 12;
+/// What a machine without such a Python lacks.
+const LACKING: &str = "no Python from 3.12 on";
+
+/// Returns what this machine lacks, if anything.
+pub fn missing() -> Option<&'static str> {
+    cache::newer_python(OLDEST_PYTHON)
+        .is_none()
+        .then_some(LACKING)
+}
 
 /// Installs the tasks if necessary; returns their Python.
 pub fn install() -> Result<PathBuf> {
-    Ok(cache::newer_python("harness", OLDEST_PYTHON)?.join("bin/python"))
+    let (python, version) = cache::newer_python(OLDEST_PYTHON).context(LACKING)?;
+    Ok(cache::python_by(python, &version, "harness")?.join("bin/python"))
 }
 
 /// Runs the test with `python`.
