@@ -21,7 +21,9 @@ const LONG = 190_000;
 const [spaces, dashes] = [' '.repeat(LONG), '-'.repeat(LONG)];
 
 for (const [name, text, tag] of [
-  ['a line of dashes', `|\n${dashes}`, 'P'],
+  ['a line of dashes alone', dashes, 'HR'],
+  ['a line of dashes that ends in a letter', `${dashes}x`, 'P'],
+  ['a line of dashes below another', `|\n${dashes}`, 'P'],
   ['a ruler that ends in a letter', `a|b\n${'|-'.repeat(LONG / 2)}x`, 'P'],
   ['a ruler', 'a|b\n-|-\n1|2', 'DIV'],
   ['a heading', `# ${spaces}\u2028x\u2028y`, 'H2'],
@@ -33,6 +35,12 @@ for (const [name, text, tag] of [
   ['links without an end', '[a]('.repeat(4_900), 'P'],
   ['a link with blanks', `[a](${' '.repeat(19_000)}`, 'P'],
   ...["'\\", '"', '/*', '`\\', 'a(', '<!--', '#'].map(word => [`code of ${word}`, `\`\`\`js\n${word.repeat(99_000 / word.length)}`, 'DIV']),
+  ...['*', '_', '~', '*]', '_!', '[', '![', '`', '\\', '<h'].map(word => [`paragraphs of ${word}`, `a${word.repeat(19_900 / word.length)}\n\n`.repeat(9), 'P']),
+  ['a line of quotes', '>'.repeat(LONG), 'BLOCKQUOTE'],
+  ['short lines', 'a\n'.repeat(LONG / 2), 'P'],
+  ['lists in lists', Array.from({ length: 600 }, (_, at) => `${' '.repeat(at / 2)}- a\n`).join(''), 'UL'],
+  ['rows of a table', '-|\n'.repeat(LONG / 3), 'DIV'],
+  ['fences without an end', '```\n~~~\n'.repeat(LONG / 8), 'DIV'],
   ['addresses of points', 'http://....'.repeat(1_800), 'P'],
 ]) {
   test(name, { timeout: 20_000 }, () => assert.equal(markdown(text)[0].tagName, tag));
