@@ -24,19 +24,24 @@ const PROTECTED: &str = "task_349_adv_malformed_skill_frontmatter";
 /// The tasks, and what commands have to see of this machine to judge them.
 struct Harness {
     python: PathBuf,
+    /// The program [`GOLD`] without `..`, which leads nowhere in a sandbox.
+    gold: String,
     /// Options that let a sandboxed check see the Python.
     seen: Vec<String>,
 }
 
 impl Harness {
     fn of(python: PathBuf) -> Self {
+        let gold = Path::new(GOLD).canonicalize().unwrap();
+        let gold = gold.into_os_string().into_string().unwrap();
         let prefixes = "import sys; print(sys.prefix); print(sys.base_prefix)";
         let prefixes = said(&python, &["-c", prefixes]);
         let prefixes = prefixes.lines().map(|prefix| format!("{prefix}:rx"));
-        let seen = prefixes.chain([format!("{GOLD}:r")]);
+        let seen = prefixes.chain([format!("{gold}:r")]);
         Self {
             seen: seen.flat_map(|it| ["--unveil".to_owned(), it]).collect(),
             python,
+            gold,
         }
     }
 
@@ -53,7 +58,7 @@ impl Harness {
         let turns = scenario(turns.chain([says("Done.")]));
         fs::write(&script, serde_json::to_string(&turns).unwrap()).unwrap();
         let model = format!("script:{}", script.display());
-        let check = format!("{} {GOLD} verify {task}", self.python.display());
+        let check = format!("{} {} verify {task}", self.python.display(), self.gold);
         let mut words = vec!["-p", "--output-format", "json", "-m", &model];
         words.extend(["--dangerously-skip-permissions", "--until", &check]);
         // The workspace is the work, and nothing of it the check.
