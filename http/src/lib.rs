@@ -131,14 +131,23 @@ impl Options {
 /// Returns a client for requests below `base_url`. It follows no redirects, so that credentials go only to the address
 /// that the user has set.
 pub fn client(options: &Options, base_url: &str) -> Result<Client, Error> {
+    builder(options, &address(base_url)?)?
+        .build()
+        .map_err(Error::Tls)
+}
+
+/// Returns a [`client`] whose connections a server can turn into WebSockets: they speak HTTP/1.1.
+pub fn client_of_sockets(options: &Options, base_url: &str) -> Result<Client, Error> {
+    let builder = builder(options, &address(base_url)?)?;
+    builder.http1_only().build().map_err(Error::Tls)
+}
+
+fn address(base_url: &str) -> Result<Url, Error> {
     let is_address = |url: &Url| matches!(url.scheme(), "http" | "https") && url.has_host();
-    let base = Url::parse(base_url)
-        .ok()
-        .filter(is_address)
-        .ok_or_else(|| Error::Address {
-            address: base_url.to_owned(),
-        })?;
-    builder(options, &base)?.build().map_err(Error::Tls)
+    let parsed = Url::parse(base_url).ok();
+    parsed.filter(is_address).ok_or_else(|| Error::Address {
+        address: base_url.to_owned(),
+    })
 }
 
 /// Gives this process a cryptography for TLS, unless it has one. Each client of this crate is built after it.

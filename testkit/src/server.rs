@@ -11,16 +11,19 @@ pub mod given;
 pub(crate) mod http;
 mod json;
 pub mod local;
+mod log;
 pub mod messages;
 mod new_input;
 pub mod picture;
 pub mod protocol;
+mod received;
 pub mod refusal;
 pub mod responses;
 mod sending;
+mod socket;
 pub mod vendor;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::HashMap;
 use std::io::BufReader;
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,14 +34,14 @@ use ah_provider::script::format::{Scenario, Turn, Wire};
 use ah_provider::script::play::{Step, TurnContext};
 use serde_json::{Value, json};
 
-use self::given::Given;
-use self::http::{Broken, IncomingRequest, OutgoingResponse};
+use self::http::{Broken, IncomingRequest, Line, OutgoingResponse};
 use self::local::{Local, Program};
-use self::messages::threads::Threads;
+use self::log::{Log, Reply};
 use self::new_input::NewInput;
 use self::protocol::{Protocol, Stream};
+pub use self::received::{Outcome, Pick, Received};
 use self::refusal::Refusal;
-use self::sending::{fail, play, refuse};
+use self::sending::{fail, play, refuse, send};
 use self::vendor::{Answers, Asked, Vendor};
 use crate::script::{says, scenario};
 use crate::wait::HANG;
@@ -46,58 +49,10 @@ use crate::wait::HANG;
 /// Path at which tests in other languages get the bodies of the requests so far. No vendor has such a path.
 const REQUESTS: &str = "/requests";
 
-/// Rule for choosing the turn that answers a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pick {
-    /// The next turn, whichever client asks.
-    InOrder,
-    /// The turn after as many answers as the request's history has, so that many clients can run through one scenario,
-    /// and a client that was killed resumes at its turn. A failing turn is played once in all.
-    ByHistory,
-}
-
 /// Server that runs until it is dropped.
 pub struct Server {
     address: SocketAddr,
     shared: Arc<Shared>,
-}
-
-/// Request that the server received.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Received {
-    /// Method, such as `POST`.
-    pub method: String,
-    /// Path with the query.
-    pub path: String,
-    /// Headers by lower-case name.
-    pub headers: BTreeMap<String, String>,
-    /// Body; null if it is not JSON.
-    pub body: Value,
-    /// The body with what the server held put before it; `None` if it continued nothing.
-    pub whole: Option<Value>,
-    /// Length of the body.
-    pub bytes: usize,
-    /// Time at which it was complete.
-    pub arrived: Instant,
-    /// Error text of the response, if it was refused.
-    pub refused: Option<String>,
-    /// What the vendor takes without a refusal although something is lost by it.
-    pub lost: Vec<String>,
-    /// State of the response.
-    pub outcome: Outcome,
-}
-
-/// State of a response.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
-    /// Being sent.
-    Answering,
-    /// Sent completely.
-    Whole,
-    /// Cut by the scenario.
-    Cut,
-    /// Cut by the client, which closed the connection.
-    Closed,
 }
 
 struct Shared {
@@ -119,16 +74,6 @@ struct Shared {
     is_stopped: AtomicBool,
     /// Open connections by the client's address, to be closed with the server.
     connections: Mutex<HashMap<SocketAddr, TcpStream>>,
-}
-
-#[derive(Default)]
-struct Log {
-    received: Vec<Received>,
-    next: usize,
-    given: Given,
-    threads: Threads,
-    /// Failing turns that were already played.
-    spent: HashSet<usize>,
 }
 
 impl Server {
@@ -188,6 +133,31 @@ impl Server {
         self
     }
 
+    /// Opens WebSockets to the Responses API, and stores its answers, which it refuses otherwise.
+    #[must_use]
+    pub fn opens_sockets(self) -> Self {
+        self.shared.log().chains.stores = true;
+        self
+    }
+
+    /// Returns how many WebSockets were asked for.
+    pub fn sockets_wanted(&self) -> usize {
+        self.shared.log().sockets_wanted
+    }
+
+    /// Lets the WebSockets have been open for too long.
+    pub fn expire_sockets(&self) {
+        self.shared.log().chains.expire();
+    }
+
+    /// Closes all connections.
+    pub fn close_connections(&self) {
+        for connection in self.shared.connections().values() {
+            // It may be closed already.
+            let _ = connection.shutdown(Shutdown::Both);
+        }
+    }
+
     /// Serves the APIs of `vendor` alone, with its rules and answers.
     #[must_use]
     pub fn of(self, vendor: &'static Vendor) -> Self {
@@ -213,7 +183,9 @@ impl Server {
 
     /// Forgets the conversations that it holds.
     pub fn forget(&self) {
-        self.shared.log().threads.forget();
+        let mut log = self.shared.log();
+        log.threads.forget();
+        log.chains.forget();
     }
 
     /// Returns the base URL, for `ANTHROPIC_BASE_URL` and the like.
@@ -306,70 +278,97 @@ impl Shared {
         let _ = stream.set_nodelay(true);
         let mut reader = BufReader::new(stream);
         while let Ok(Some(asked)) = http::read(&mut reader) {
+            if socket::is_wanted(&asked) {
+                let mut log = self.log();
+                log.sockets_wanted += 1;
+                if log.chains.stores {
+                    drop(log);
+                    return self.serve_socket(stream, &asked);
+                }
+            }
             let path = asked.path.split('?').next().unwrap_or_default();
             let is_used = || self.log().received.iter().any(|it| it.refused.is_none());
             let about = self
                 .local
                 .get()
                 .and_then(|local| local.about(path, is_used()));
-            if about.is_some() || asked.method == "GET" && path != REQUESTS {
-                if self.send_about(stream, about).is_err() {
-                    return;
-                }
-                continue;
-            }
-            if asked.path == REQUESTS {
-                if self.send_requests(stream).is_err() {
-                    return;
-                }
-                continue;
-            }
-            let (number, protocol, reply) = self.receive(asked);
-            let answered = self.reply(stream, number, protocol, reply);
-            let mut log = self.log();
-            log.received[number].outcome = match &answered {
-                Ok(()) => Outcome::Whole,
-                Err(Broken::Cut) => Outcome::Cut,
-                Err(Broken::Closed) => Outcome::Closed,
+            let answered = if about.is_some() || asked.method == "GET" && path != REQUESTS {
+                self.send_about(stream, about)
+            } else if path == REQUESTS {
+                self.send_requests(stream)
+            } else {
+                self.answer(stream.into(), None, asked)
             };
-            drop(log);
-            self.changed.notify_all();
             if answered.is_err() {
                 return;
             }
         }
     }
 
+    /// Answers the requests of a WebSocket until it breaks.
+    fn serve_socket(&self, stream: &TcpStream, opening: &IncomingRequest) {
+        let Ok((mut socket, client)) =
+            socket::open(stream, opening).and_then(|socket| Ok((socket, stream.peer_addr()?)))
+        else {
+            return;
+        };
+        let line = Line {
+            stream,
+            is_socket: true,
+        };
+        while let Some(asked) = socket::read(&mut socket, opening) {
+            if self.answer(line, Some(client), asked).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Receives a request, which came over a WebSocket of a client or not, and answers it.
+    fn answer(
+        &self,
+        line: Line<'_>,
+        client: Option<SocketAddr>,
+        asked: IncomingRequest,
+    ) -> Result<(), Broken> {
+        let (number, protocol, reply) = self.receive(asked, client);
+        let is_failing = !matches!(&reply, Reply::Play(turn, ..) if turn.error.is_none());
+        if let Some(client) = client.filter(|_| is_failing) {
+            self.log().chains.evict(client);
+        }
+        let answered = self.reply((line, client), number, protocol, reply);
+        let mut log = self.log();
+        log.received[number].outcome = match &answered {
+            Ok(()) => Outcome::Whole,
+            Err(Broken::Cut) => Outcome::Cut,
+            Err(Broken::Closed) => Outcome::Closed,
+        };
+        drop(log);
+        self.changed.notify_all();
+        answered
+    }
+
     /// Sends the bodies of the requests so far.
     fn send_requests(&self, stream: &TcpStream) -> Result<(), Broken> {
-        let bodies: Value = self
-            .log()
-            .received
-            .iter()
-            .map(|it| it.body.clone())
-            .collect();
-        let headers = [("content-type", "application/json".to_owned())];
-        let wire = Wire::default();
-        let mut answer = OutgoingResponse::new(stream, &wire, 200, &headers);
-        answer.push(bodies.to_string().as_bytes())?;
-        answer.finish()
+        let log = self.log();
+        let bodies: Value = log.received.iter().map(|it| it.body.clone()).collect();
+        drop(log);
+        send(stream, 200, &bodies)
     }
 
     /// Sends what a program says of itself. Asking for it is no part of a scenario, and is not recorded; vendors' lists of
     /// models it does not have.
     fn send_about(&self, stream: &TcpStream, about: Option<Value>) -> Result<(), Broken> {
-        let headers = [("content-type", "application/json".to_owned())];
-        let wire = Wire::default();
         let status = if about.is_some() { 200 } else { 404 };
         let no_path = || json!({"type": "error", "error": {"type": "not_found_error", "message": "no such path"}});
-        let body = about.unwrap_or_else(no_path);
-        let mut answer = OutgoingResponse::new(stream, &wire, status, &headers);
-        answer.push(body.to_string().as_bytes())?;
-        answer.finish()
+        send(stream, status, &about.unwrap_or_else(no_path))
     }
 
     /// Records the request and decides the response.
-    fn receive(&self, asked: IncomingRequest) -> (usize, Protocol, Reply<'_>) {
+    fn receive(
+        &self,
+        asked: IncomingRequest,
+        client: Option<SocketAddr>,
+    ) -> (usize, Protocol, Reply<'_>) {
         let mut body: Result<Value, _> = serde_json::from_slice(&asked.body);
         let named = Protocol::model_in(&asked.path);
         let named_twice = match (named, &mut body) {
@@ -379,15 +378,13 @@ impl Shared {
             _ => false,
         };
         let vendor = self.vendor.get().copied();
-        let is_served = |api: &Protocol| vendor.is_none_or(|vendor| vendor.apis.contains(api));
+        let is_of_vendor = |api: &Protocol| vendor.is_none_or(|vendor| vendor.apis.contains(api));
+        let is_served = |api: &Protocol| asked.method == "POST" && is_of_vendor(api);
         let protocol = Protocol::at(&asked.path).filter(is_served);
-        let protocol = protocol.filter(|_| asked.method == "POST");
         let mut log = self.log();
         let mut lost = Vec::new();
-        let whole = match &body {
-            Ok(body) => log.threads.whole(&asked.headers, body),
-            Err(_) => Ok(None),
-        };
+        let held = |body| log.whole(protocol, &asked.headers, client, body);
+        let whole = body.as_ref().map_or(Ok(None), held);
         let reply = match (protocol, &body) {
             (None, _) => Reply::Refuse(Refusal::unknown_path()),
             (_, Err(error)) => Reply::Refuse(Refusal::invalid(format!(
@@ -409,19 +406,19 @@ impl Shared {
                 };
                 let is_whole = body["stream"] == false && self.takes_whole.get().is_some();
                 let refusal = protocol.refusal(vendor, &asked).filter(|_| !is_whole);
-                match refusal.or(whole.as_ref().err().cloned()) {
-                    Some(refusal) => Reply::Refuse(refusal),
-                    None => {
+                let not_held = whole.as_ref().err().cloned();
+                // Over a socket, nothing can be said of a request without its beginning.
+                let first = client.and(not_held.clone());
+                let refusal = first.or(refusal).or(not_held);
+                let local = self.local.get();
+                let dropped = || local.map_or(Ok(None), |local| local.check(body));
+                match refusal.map_or_else(dropped, Err) {
+                    Ok(dropped) => {
                         lost.extend(vendor.map(|vendor| vendor.losses(protocol, &asked)));
-                        let local = self.local.get();
-                        match local.map_or(Ok(None), |local| local.check(body)) {
-                            Ok(dropped) => {
-                                lost.push(dropped.into_iter().collect());
-                                self.turn(&mut log, protocol, body)
-                            }
-                            Err(refusal) => Reply::Refuse(refusal),
-                        }
+                        lost.push(dropped.into_iter().collect());
+                        self.turn(&mut log, protocol, body)
                     }
+                    Err(refusal) => Reply::Refuse(refusal),
                 }
             }
         };
@@ -500,11 +497,21 @@ impl Shared {
     }
 
     /// Holds the conversation of an answer that has ended, if that was asked for.
-    fn hold(&self, number: usize, answer: &Stream) {
-        if let Stream::Messages(_, _, answer) = answer {
-            let mut log = self.log();
-            let headers = log.received[number].headers.clone();
-            log.threads.keep(&headers, answer);
+    fn hold(&self, number: usize, client: Option<SocketAddr>, answer: &Stream) {
+        let mut log = self.log();
+        let asked = &log.received[number];
+        match answer {
+            Stream::Messages(_, _, answer) => {
+                let headers = asked.headers.clone();
+                log.threads.keep(&headers, answer);
+            }
+            Stream::Responses(answer) => {
+                let whole = asked.whole.as_ref().unwrap_or(&asked.body).clone();
+                let is_stored = asked.body["store"] == true;
+                log.chains
+                    .keep(client, (&whole, is_stored), answer.answer());
+            }
+            Stream::Chat(_) => {}
         }
     }
 
@@ -527,7 +534,7 @@ impl Shared {
 
     fn reply(
         &self,
-        stream: &TcpStream,
+        (line, client): (Line<'_>, Option<SocketAddr>),
         number: usize,
         protocol: Protocol,
         reply: Reply<'_>,
@@ -540,7 +547,7 @@ impl Shared {
                     error["details"] = json!({"error_code": code});
                 }
                 let body = protocol.failure(self.answers(), refusal.status, &error, &id);
-                refuse(stream, &Wire::default(), refusal.status, None, &body, id)
+                refuse(line, &Wire::default(), refusal.status, None, &body, id)
             }
             Reply::Play(turn, about, answer) => {
                 let (context, counted) = *about;
@@ -559,7 +566,7 @@ impl Shared {
                 match &turn.error {
                     Some(failure) if wire.body.is_none() => {
                         let form = (protocol, self.answers());
-                        fail(stream, wire, form, failure, id)
+                        fail(line, wire, form, failure, id)
                     }
                     failure => {
                         let status = failure
@@ -573,19 +580,12 @@ impl Shared {
                             ),
                             ("request-id", id),
                         ];
-                        let out = OutgoingResponse::new(stream, wire, status, &headers);
-                        let ended = |answer: &Stream| self.hold(number, answer);
+                        let out = OutgoingResponse::new(line, wire, status, &headers);
+                        let ended = |answer: &Stream| self.hold(number, client, answer);
                         play(out, wire, turn, steps, answer, ended)
                     }
                 }
             }
         }
     }
-}
-
-/// Response to a request.
-enum Reply<'a> {
-    Refuse(Refusal),
-    /// With the tokens of the request, if the server counts them.
-    Play(&'a Turn, Box<(TurnContext, Option<u64>)>, Stream),
 }

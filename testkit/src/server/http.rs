@@ -83,9 +83,29 @@ impl From<io::Error> for Broken {
     }
 }
 
+/// Connection to a client.
+#[derive(Clone, Copy)]
+pub struct Line<'a> {
+    /// The connection itself.
+    pub stream: &'a TcpStream,
+    /// Whether it is a WebSocket, each of whose messages is the data of an event.
+    pub is_socket: bool,
+}
+
+impl<'a> From<&'a TcpStream> for Line<'a> {
+    fn from(stream: &'a TcpStream) -> Self {
+        Self {
+            stream,
+            is_socket: false,
+        }
+    }
+}
+
 /// Response being written. The head is sent with the first bytes of the body.
 pub struct OutgoingResponse<'a> {
     stream: &'a TcpStream,
+    /// What arrived of an event; `None` unless the connection is a WebSocket.
+    event: Option<Vec<u8>>,
     wire: &'a Wire,
     head: Option<String>,
     pending: Vec<u8>,
@@ -95,7 +115,7 @@ pub struct OutgoingResponse<'a> {
 impl<'a> OutgoingResponse<'a> {
     /// Creates a response with this status and these headers.
     pub fn new(
-        stream: &'a TcpStream,
+        line: impl Into<Line<'a>>,
         wire: &'a Wire,
         status: u16,
         headers: &[(&str, String)],
@@ -123,10 +143,12 @@ impl<'a> OutgoingResponse<'a> {
             head.push_str(&format!("{name}: {value}\r\n"));
         }
         head.push_str("\r\n");
+        let Line { stream, is_socket } = line.into();
         Self {
             stream,
+            event: is_socket.then(Vec::new),
             wire,
-            head: Some(head),
+            head: Some(head).filter(|_| !is_socket),
             pending: Vec::new(),
             written: 0,
         }
@@ -156,11 +178,19 @@ impl<'a> OutgoingResponse<'a> {
             self.stream.write_all(head.as_bytes())?;
         }
         let size = self.wire.bytes_per_write.unwrap_or(BUFFER).max(1);
-        for piece in pending.chunks(size) {
-            let mut chunk = format!("{:x}\r\n", piece.len()).into_bytes();
-            chunk.extend_from_slice(piece);
-            chunk.extend_from_slice(b"\r\n");
-            self.stream.write_all(&chunk)?;
+        match &mut self.event {
+            Some(event) => {
+                event.extend_from_slice(&pending);
+                self.stream.write_all(&frames(event))?;
+            }
+            None => {
+                for piece in pending.chunks(size) {
+                    let mut chunk = format!("{:x}\r\n", piece.len()).into_bytes();
+                    chunk.extend_from_slice(piece);
+                    chunk.extend_from_slice(b"\r\n");
+                    self.stream.write_all(&chunk)?;
+                }
+            }
         }
         self.written += pending.len();
         if is_cut { Err(self.cut()) } else { Ok(()) }
@@ -178,7 +208,10 @@ impl<'a> OutgoingResponse<'a> {
     /// Ends the body.
     pub fn finish(mut self) -> Result<(), Broken> {
         self.flush()?;
-        Ok(self.stream.write_all(b"0\r\n\r\n")?)
+        match self.event {
+            Some(_) => Ok(()),
+            None => Ok(self.stream.write_all(b"0\r\n\r\n")?),
+        }
     }
 
     /// Closes the connection in the middle of the body.
@@ -220,6 +253,31 @@ impl<'a> OutgoingResponse<'a> {
             }
         }
     }
+}
+
+/// Takes the complete events from `bytes`; returns the WebSocket messages with their data.
+fn frames(bytes: &mut Vec<u8>) -> Vec<u8> {
+    let mut frames = Vec::new();
+    while let Some(end) = bytes.windows(2).position(|pair| pair == b"\n\n") {
+        let event: Vec<_> = bytes.drain(..end + 2).collect();
+        let lines = event.split(|byte| *byte == b'\n');
+        for data in lines.filter_map(|line| line.strip_prefix(b"data: ")) {
+            frames.push(0x81);
+            match (u8::try_from(data.len()), u16::try_from(data.len())) {
+                (Ok(short @ ..126), _) => frames.push(short),
+                (_, Ok(middle)) => {
+                    frames.push(126);
+                    frames.extend(middle.to_be_bytes());
+                }
+                _ => {
+                    frames.push(127);
+                    frames.extend((data.len() as u64).to_be_bytes());
+                }
+            }
+            frames.extend_from_slice(data);
+        }
+    }
+    frames
 }
 
 fn reason(status: u16) -> &'static str {

@@ -214,5 +214,6 @@ fn openai_error(error: &Value) -> Value {
         kind if message.contains("too long") => (kind, Some("context_length_exceeded")),
         kind => (kind, None),
     };
+    let code = error["details"]["error_code"].as_str().or(code);
     json!({"message": message, "type": kind, "param": null, "code": code})
 }

@@ -1,6 +1,7 @@
 //! Responses API: the parts of a request that a scenario looks at.
 
 pub mod binding;
+pub mod held;
 pub mod history;
 pub mod stream;
 

@@ -6,15 +6,15 @@ use ah_conversation::{ErrorClass, StreamEvent};
 use ah_provider::script::failure::{Class, Failure};
 use ah_provider::script::format::{Turn, Wire};
 use ah_provider::script::play::Step;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::http::{Broken, OutgoingResponse};
+use super::http::{Broken, Line, OutgoingResponse};
 use super::protocol::{Protocol, Stream};
 use super::vendor::Answers;
 
 /// Sends an error before any event: a status, or the end of the connection if the failure has none.
 pub(super) fn fail(
-    stream: &TcpStream,
+    line: Line<'_>,
     wire: &Wire,
     (protocol, answers): (Protocol, Answers),
     failure: &Failure,
@@ -24,30 +24,48 @@ pub(super) fn fail(
     let status = match failure.status {
         None if is_network || failure.kind.is_none() => {
             // The connection may be closed already.
-            let _ = stream.shutdown(Shutdown::Both);
+            let _ = line.stream.shutdown(Shutdown::Both);
             return Err(Broken::Cut);
         }
         status => status.unwrap_or(500),
     };
     let body = protocol.failure(answers, status, &failure.error_object(), &id);
-    refuse(stream, wire, status, failure.retry_after, &body, id)
+    refuse(line, wire, status, failure.retry_after, &body, id)
+}
+
+/// Sends a JSON document.
+pub(super) fn send(stream: &TcpStream, status: u16, body: &Value) -> Result<(), Broken> {
+    let headers = [("content-type", "application/json".to_owned())];
+    let wire = Wire::default();
+    let mut answer = OutgoingResponse::new(stream, &wire, status, &headers);
+    answer.push(body.to_string().as_bytes())?;
+    answer.finish()
 }
 
 /// Sends an error with a status.
 pub(super) fn refuse(
-    stream: &TcpStream,
+    line: Line<'_>,
     wire: &Wire,
     status: u16,
     retry_after: Option<f64>,
     body: &Value,
     id: String,
 ) -> Result<(), Broken> {
+    if line.is_socket {
+        let headers = retry_after.map(|seconds| json!({"retry-after": seconds.to_string()}));
+        let error = json!({
+            "type": "error", "status": status, "error": body["error"], "headers": headers.unwrap_or(json!({})),
+        });
+        let mut answer = OutgoingResponse::new(line, wire, status, &[]);
+        answer.push(format!("data: {error}\n\n").as_bytes())?;
+        return answer.finish();
+    }
     let mut headers = vec![
         ("content-type", "application/json".to_owned()),
         ("request-id", id),
     ];
     headers.extend(retry_after.map(|seconds| ("retry-after", seconds.to_string())));
-    let mut answer = OutgoingResponse::new(stream, wire, status, &headers);
+    let mut answer = OutgoingResponse::new(line, wire, status, &headers);
     answer.push(body.to_string().as_bytes())?;
     answer.finish()
 }
@@ -77,7 +95,12 @@ pub(super) fn play(
                     continue;
                 };
                 events += 1;
-                if event == StreamEvent::Ended {
+                // The last event of the Responses API.
+                let is_last = matches!(
+                    (&answer, &event),
+                    (Stream::Responses(_), StreamEvent::Stopping { .. })
+                );
+                if is_last || event == StreamEvent::Ended {
                     ended(&answer);
                 }
                 out.push(&bytes)?;

@@ -1,6 +1,6 @@
 //! Validation of requests to the Responses API, with the vendor's error texts. Pure: takes a body, returns the first error.
 //!
-//! The server stores nothing, so every request has to carry the whole conversation. Unknown fields are accepted.
+//! Every request carries the whole conversation, once what the server holds is put before it. Unknown fields are accepted.
 
 use std::collections::HashSet;
 

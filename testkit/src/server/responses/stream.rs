@@ -42,6 +42,11 @@ impl Stream {
         }
     }
 
+    /// Returns its id and its items.
+    pub fn answer(&self) -> (&str, &[Value]) {
+        (&self.id, &self.output)
+    }
+
     /// Returns the bytes of `event`; `None` if the protocol has no such event.
     pub fn event(&mut self, event: &StreamEvent) -> Option<Vec<u8>> {
         match event {
