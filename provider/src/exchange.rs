@@ -6,14 +6,12 @@
 use std::collections::VecDeque;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime};
 
 use ah_conversation::{ErrorClass, EventStream, ProviderError, StreamEvent, json};
 use bytes::Bytes;
 use futures_core::Stream;
 use futures_util::{StreamExt, TryStreamExt, stream};
-use http_body::{Frame, SizeHint};
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Body, Client, Response, Url};
 use serde_json::Value;
@@ -24,6 +22,7 @@ use crate::auth::{Authorization, Proof};
 use crate::decode::{AnswerReader, Decoder};
 use crate::failure;
 use crate::near::is_near;
+use crate::pieces::Pieces;
 use crate::refused;
 
 /// Limit of an answer, in bytes as they are decompressed: several times what the longest takes, of 128,000 tokens with an
@@ -43,6 +42,14 @@ const PIECES_AHEAD: usize = 32;
 const NUMBERS_TIMEOUT: Duration = Duration::from_secs(2);
 /// Timeout for the end of the response body after the end of the model's answer.
 const END_TIMEOUT: Duration = Duration::from_millis(100);
+
+/// Words of an error of a connection that could not be opened.
+const CANNOT_CONNECT: &str = "cannot connect to";
+
+/// Whether the server could not be reached.
+pub(crate) fn is_unreachable(error: &ProviderError) -> bool {
+    error.message.starts_with(CANNOT_CONNECT)
+}
 
 /// Timeouts of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,6 +140,53 @@ impl Endpoint {
         Box::pin(sent.chain(stream::once(attempt.open(reader)).try_flatten()))
     }
 
+    /// Returns the address.
+    pub(crate) fn address(&self) -> &str {
+        self.url.as_str()
+    }
+
+    /// Timeouts of its answers.
+    pub(crate) fn timeouts(&self) -> Timeouts {
+        self.timeouts
+    }
+
+    /// Returns the answer of the address to a `GET` that `client` sends with further headers.
+    pub(crate) async fn get(
+        &self,
+        client: Client,
+        headers: HeaderMap,
+    ) -> Result<Response, ProviderError> {
+        let mut endpoint = self.clone();
+        endpoint.client = client;
+        endpoint.headers.extend(headers);
+        let attempt = Attempt {
+            endpoint,
+            body: None,
+        };
+        attempt.response().await
+    }
+
+    /// Returns the error of a lost connection.
+    pub(crate) fn lost(&self, cause: &str) -> ProviderError {
+        lost(&self.host, cause)
+    }
+
+    /// Returns the error that a status, headers and a body tell.
+    pub(crate) fn refusal(&self, status: u16, headers: &HeaderMap, body: &str) -> ProviderError {
+        refusal(status, headers, body, &self.setting_names)
+    }
+
+    /// The events of the answer in `body`. The first one has to arrive by `deadline`.
+    pub(crate) fn events<R: AnswerReader, B: Stream<Item = Result<Bytes, ProviderError>>>(
+        &self,
+        body: B,
+        deadline: Instant,
+        reader: R,
+    ) -> impl Stream<Item = Result<StreamEvent, ProviderError>> + use<R, B> {
+        let is_near = is_near(self.url.as_str());
+        events(body, deadline, self.timeouts, is_near, reader)
+    }
+
     /// Returns the JSON document that is the answer to `body`, or to a request without a body (`GET`).
     pub(crate) async fn fetch(&self, body: Option<Vec<Bytes>>) -> Result<Value, ProviderError> {
         let mut endpoint = self.clone();
@@ -179,17 +233,13 @@ impl Attempt {
         reader: R,
     ) -> Result<impl Stream<Item = Result<StreamEvent, ProviderError>>, ProviderError> {
         let timeouts = self.endpoint.timeouts;
-        let is_near = is_near(self.endpoint.url.as_str());
         let deadline = Instant::now() + timeouts.first_event;
         let response = match timeout_at(deadline, self.response()).await {
             Ok(response) => response?,
             Err(_) => return Err(stalled(timeouts.first_event)),
         };
-        let Endpoint {
-            host,
-            setting_names,
-            ..
-        } = self.endpoint;
+        let endpoint = self.endpoint;
+        let (host, setting_names) = (endpoint.host.clone(), endpoint.setting_names.clone());
         if !response.status().is_success() {
             return Err(error_response(response, &setting_names).await);
         }
@@ -206,7 +256,7 @@ impl Attempt {
         let accepted = id.map(|request_id| Ok(StreamEvent::Accepted { request_id }));
         let body = received(response.bytes_stream())
             .map_err(move |error| network(&error, &host, &setting_names));
-        Ok(stream::iter(accepted).chain(events(body, deadline, timeouts, is_near, reader)))
+        Ok(stream::iter(accepted).chain(endpoint.events(body, deadline, reader)))
     }
 
     /// Returns the response. If the server rejects the key and the source has another one, sends the request again with it.
@@ -385,52 +435,23 @@ impl<B: Stream<Item = Result<Bytes, ProviderError>>, R: AnswerReader> AnswerStre
     }
 }
 
-/// A request body of known length, in pieces that later requests share.
-struct Pieces {
-    pieces: std::vec::IntoIter<Bytes>,
-    left: u64,
-}
-
-impl Pieces {
-    fn new(pieces: Vec<Bytes>) -> Self {
-        Self {
-            left: pieces.iter().map(|piece| piece.len() as u64).sum(),
-            pieces: pieces.into_iter(),
-        }
-    }
-}
-
-impl http_body::Body for Pieces {
-    type Data = Bytes;
-    type Error = std::convert::Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        let piece = self.pieces.find(|piece| !piece.is_empty());
-        if let Some(piece) = &piece {
-            self.left -= piece.len() as u64;
-        }
-        Poll::Ready(piece.map(|piece| Ok(Frame::data(piece))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.left == 0
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.left)
-    }
-}
-
 /// The error of a response with an error status.
 async fn error_response(response: Response, setting_names: &SettingNames) -> ProviderError {
     let status = response.status().as_u16();
     let headers = response.headers().clone();
     let body = start_of_body(response).await;
+    refusal(status, &headers, &body, setting_names)
+}
+
+/// The error that a status, headers and a body tell.
+fn refusal(
+    status: u16,
+    headers: &HeaderMap,
+    body: &str,
+    setting_names: &SettingNames,
+) -> ProviderError {
     let header = |name: &str| headers.get(name)?.to_str().ok();
-    let mut error = failure::in_response(status, header, &body, SystemTime::now());
+    let mut error = failure::in_response(status, header, body, SystemTime::now());
     let hint = match (error.class, status) {
         (ErrorClass::Authentication, _) => Some(format!("check {}", setting_names.credentials)),
         (ErrorClass::ModelNotFound, _) => {
@@ -528,18 +549,22 @@ fn network(error: &reqwest::Error, host: &str, setting_names: &SettingNames) -> 
     while let Some(source) = cause.source() {
         cause = source;
     }
-    let (message, hint) = if error.is_connect() {
-        let hint = format!(
-            "check the network, the address in {} and the proxy; for a certificate of your own, set \
-             SSL_CERT_FILE",
-            setting_names.address
-        );
-        (format!("cannot connect to {host}: {cause}"), Some(hint))
-    } else {
-        (format!("the connection to {host} was lost: {cause}"), None)
-    };
+    if !error.is_connect() {
+        return lost(host, &cause.to_string());
+    }
+    let hint = format!(
+        "check the network, the address in {} and the proxy; for a certificate of your own, set \
+         SSL_CERT_FILE",
+        setting_names.address
+    );
+    let message = format!("{CANNOT_CONNECT} {host}: {cause}");
     ProviderError {
-        hint,
+        hint: Some(hint),
         ..ProviderError::new(ErrorClass::Network, message)
     }
+}
+
+fn lost(host: &str, cause: &str) -> ProviderError {
+    let message = format!("the connection to {host} was lost: {cause}");
+    ProviderError::new(ErrorClass::Network, message)
 }

@@ -24,12 +24,16 @@ use crate::fields;
 use crate::held::{Gathered, Held, HeldBody, is_untouched, may_be_forgotten};
 use crate::keep_warm::{KeepWarm, Warming};
 use crate::limit::{self, Limit, MIN_OUTPUT, Windows};
+use crate::over_socket::{self, is_lost, is_refused};
 use crate::refused::{self, LeftOut};
+use crate::socket::Sockets;
 
 /// Most times that one request is sent, each time with less.
 const MOST_ATTEMPTS: usize = 32;
 /// How often in a row a server may forget what it was asked to hold before it is asked no more.
 const MOST_FORGOTTEN: u32 = 3;
+/// How many sockets may be lost before an answer begins until the request is sent without one.
+const MOST_LOST: u32 = 2;
 
 /// Writes the bodies of requests to one model.
 pub trait RequestEncoder: Send + 'static {
@@ -47,6 +51,11 @@ pub trait RequestEncoder: Send + 'static {
     /// Returns the body of `request` in pieces, which share memory with those of earlier requests. The first ends where the
     /// messages begin.
     fn encode(&mut self, request: &Request) -> Vec<Bytes>;
+
+    /// Returns what stands before the messages of the whole body of a request.
+    fn beginning(&self, whole: &[Bytes]) -> Bytes {
+        whole.first().cloned().unwrap_or_default()
+    }
 
     /// Returns the body of `request` to a server that is asked to hold conversations: with what it does not hold yet, or with
     /// all. `whole` is the body to a server that holds nothing, as it was just encoded. `None` if the server is not asked.
@@ -71,6 +80,8 @@ pub struct HttpModel<E, R> {
     cached: Arc<Mutex<CachedPrefixes>>,
     keep_warm: KeepWarm,
     warming: Arc<Warming>,
+    /// The sockets over which the server is asked to hold conversations; without them, it does not depend on the connection.
+    sockets: Option<Arc<Sockets>>,
 }
 
 /// What the server has said about the model and the conversations.
@@ -112,7 +123,14 @@ impl<E: RequestEncoder, R: AnswerReader> HttpModel<E, R> {
             cached: Arc::default(),
             keep_warm: KeepWarm::default(),
             warming: Arc::default(),
+            sockets: None,
         }
+    }
+
+    /// Sends what the server is asked to hold over `sockets`.
+    pub(crate) fn over(mut self, sockets: Option<Sockets>) -> Self {
+        self.sockets = sockets.map(Arc::new);
+        self
     }
 
     /// Keeps what the server shows of the model for later sessions.
@@ -181,7 +199,8 @@ impl<E: RequestEncoder, R: AnswerReader> Provider for HttpModel<E, R> {
         let events = self.asked(request).flat_map(move |(event, body)| {
             match (&event, &mut gathered) {
                 (Ok(StreamEvent::Sent { .. }), _) => {
-                    gathered = body.first().filter(|_| is_held).cloned().map(Gathered::new);
+                    let head = || locked(&encoder).beginning(&body);
+                    gathered = is_held.then(|| Gathered::new(head()));
                 }
                 (Ok(event), Some(gathered)) => gathered.note(event),
                 _ => {}
@@ -231,6 +250,8 @@ impl<E: RequestEncoder, R: AnswerReader> HttpModel<E, R> {
             attempts: 1,
             request,
             held: None,
+            sockets: self.sockets.clone(),
+            lost: 0,
         });
         let (body, events) = again.ask();
         let asked = Asked {
@@ -319,6 +340,9 @@ struct Again<E, R> {
     request: Request,
     /// How it was sent, if the server is asked to hold the conversation.
     held: Option<Sent>,
+    sockets: Option<Arc<Sockets>>,
+    /// How many sockets were lost over which all of it was sent.
+    lost: u32,
 }
 
 /// What a server that is asked to hold a conversation was sent.
@@ -344,23 +368,42 @@ enum Lesson {
 impl<E: RequestEncoder, R: AnswerReader> Again<E, R> {
     /// Sends the request; returns its body with all messages, and the events of the answer.
     fn ask(&mut self) -> (Arc<Vec<Bytes>>, EventStream) {
+        let is_socket_wanted = self.lost < MOST_LOST;
+        let sockets = self.sockets.clone();
+        let mut socket = None;
         let (whole, held) = {
             let mut encoder = locked(&self.encoder);
             let whole = encoded(&mut *encoder, &self.request);
-            let held = encoder.held(&self.request, &whole).map(|held| HeldBody {
+            let mut held = || encoder.held(&self.request, &whole);
+            let held = match &sockets {
+                None => held(),
+                Some(_) if !is_socket_wanted => None,
+                Some(sockets) => held().and_then(|body| {
+                    let Some(rest_of) = &body.rest_of else {
+                        return Some(body);
+                    };
+                    socket = sockets.take(&rest_of.answer);
+                    // What was held is taken, so that the second is all of it.
+                    if socket.is_some() { Some(body) } else { held() }
+                }),
+            };
+            let held = held.map(|held| HeldBody {
                 body: fields::without(held.body, &encoder.abilities().refused_fields),
                 ..held
             });
             (whole, held)
         };
-        let (body, sent) = match held {
-            None => (whole.clone(), None),
-            Some(HeldBody { body, rest_of }) => {
-                (body, Some(rest_of.map_or(Sent::All, Sent::RestOf)))
-            }
+        let reader = (self.reader)();
+        let Some(HeldBody { body, rest_of }) = held else {
+            self.held = None;
+            let events = self.endpoint.ask(whole.clone(), reader);
+            return (Arc::new(whole), events);
         };
-        self.held = sent;
-        let events = self.endpoint.ask(body, (self.reader)());
+        self.held = Some(rest_of.map_or(Sent::All, Sent::RestOf));
+        let events = match &sockets {
+            Some(sockets) => over_socket::ask(&self.endpoint, sockets, socket, &body, reader),
+            None => self.endpoint.ask(body, reader),
+        };
         (Arc::new(whole), events)
     }
 
@@ -376,13 +419,29 @@ impl<E: RequestEncoder, R: AnswerReader> Again<E, R> {
         {
             locked(&self.encoder).hold(first, held);
         }
-        let is_forgotten = may_be_forgotten(error);
-        let count = u32::from(is_forgotten);
-        let before = self.learned.forgotten.fetch_add(count, Ordering::Relaxed);
-        if before + count >= MOST_FORGOTTEN {
-            locked(&self.encoder).hold_nothing();
+        let is_forgotten = may_be_forgotten(error) || is_lost(error);
+        if is_forgotten {
+            self.count_forgotten();
         }
         is_forgotten
+    }
+
+    fn count_forgotten(&self) {
+        let before = self.learned.forgotten.fetch_add(1, Ordering::Relaxed);
+        if before + 1 >= MOST_FORGOTTEN {
+            locked(&self.encoder).hold_nothing();
+        }
+    }
+
+    /// Learns from `error` about the sockets of the server; returns whether the request is worth sending again, at last without
+    /// one.
+    fn learn_socket(&mut self, error: &ProviderError) -> bool {
+        if is_refused(error) {
+            locked(&self.encoder).hold_nothing();
+            return true;
+        }
+        self.lost += u32::from(is_lost(error));
+        is_lost(error) && self.held.is_some()
     }
 
     /// Learns from a refusal that nothing else explains that the server may hold no conversations.
@@ -400,7 +459,7 @@ impl<E: RequestEncoder, R: AnswerReader> Again<E, R> {
         if self.attempts > MOST_ATTEMPTS {
             return Lesson::Nothing;
         }
-        if self.learn_held(error) {
+        if self.learn_held(error) || self.learn_socket(error) {
             return Lesson::Forgotten;
         }
         if self.learn_output(error).is_some() {
@@ -468,6 +527,9 @@ impl<E: RequestEncoder, R: AnswerReader> Again<E, R> {
     fn keep(&mut self) {
         if matches!(self.held, Some(Sent::RestOf(_))) {
             self.learned.forgotten.store(0, Ordering::Relaxed);
+        }
+        if self.lost >= MOST_LOST {
+            self.count_forgotten();
         }
         if self.attempts > 1 {
             *locked(&self.learned.left_out) = std::mem::take(&mut self.left_out);

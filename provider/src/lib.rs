@@ -33,6 +33,8 @@ mod near;
 mod opaque;
 pub mod openai;
 mod options;
+mod over_socket;
+mod pieces;
 pub mod presets;
 mod refused;
 pub mod responses;
@@ -44,6 +46,7 @@ pub mod script;
 pub mod server;
 #[cfg_attr(not(feature = "sigv4"), path = "signing/absent.rs")]
 mod signing;
+mod socket;
 mod too_long;
 mod upstream;
 pub mod ways;

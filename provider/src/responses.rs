@@ -15,6 +15,7 @@ use crate::auth::AUTHORIZATION;
 use crate::featured::Featured;
 use crate::http_model::HttpModel;
 use crate::server::{Server, address};
+use crate::socket::Sockets;
 
 /// Words of an error that is about features which only newer servers know.
 const FEATURE_WORDS: [&str; 4] = [
@@ -47,8 +48,10 @@ fn model(
 ) -> Result<HttpModel<Encoder, ResponseReader>, ProviderError> {
     let url = address(&server.base_url, "responses");
     let keep = server.keep_fact.clone();
+    let sockets = encoder.needs_sockets().then(|| server.http.clone());
     let endpoint = server.endpoint(&url, AUTHORIZATION, HeaderMap::new())?;
-    Ok(HttpModel::at(endpoint, encoder).keeping(keep))
+    let model = HttpModel::at(endpoint, encoder).keeping(keep);
+    Ok(model.over(sockets.map(Sockets::new)))
 }
 
 /// Whether a server may have refused the features that only newer servers know.

@@ -29,6 +29,8 @@ use crate::signing;
 use crate::ways::{Way, Ways};
 use crate::window::Windowed;
 
+/// Servers that are asked to hold conversations unless the settings say otherwise. Theirs do so without storing them.
+const HOLDING: [&str; 5] = ["anthropic", "azure", "openai", "openai-responses", "xai"];
 /// Variable that names the small model of the Messages API.
 const SMALL_MODEL: &str = "ANTHROPIC_SMALL_FAST_MODEL";
 /// Variable that names the model behind the alias `haiku`.
@@ -131,7 +133,8 @@ impl<'a> Route<'a> {
                     .with_template(template.clone());
                 Arc::new(Chat::new(server, encoder.cached_for(ttl))?)
             } else {
-                let encoder = responses::Encoder::new(model, abilities, additions, quirks);
+                let encoder = responses::Encoder::new(model, abilities, additions, quirks)
+                    .holding(self.holds());
                 Arc::new(Responses::new(server, encoder.cached_for(ttl))?)
             };
             Ok(Way { api, model })
@@ -217,7 +220,7 @@ impl<'a> Route<'a> {
     /// Returns whether the server is asked to hold conversations.
     fn holds(&self) -> bool {
         match self.options.conversation_state {
-            ConversationState::Auto => self.name == "anthropic" && self.is_of_vendor(),
+            ConversationState::Auto => HOLDING.contains(&self.name) && self.is_of_vendor(),
             ConversationState::On => true,
             ConversationState::Off => false,
         }
@@ -376,6 +379,7 @@ impl<'a> Route<'a> {
             })?;
         let server = Server {
             client,
+            http: self.options.http.clone(),
             base_url: base_url.into_owned(),
             key,
             headers: self.settings.headers.clone(),

@@ -15,6 +15,8 @@ use crate::fact::KeepFact;
 pub struct Server {
     /// HTTP client for it.
     pub client: Client,
+    /// Options of the client, for connections of another kind.
+    pub http: ah_http::Options,
     /// Address: the host, the API with its version, or the whole URL.
     pub base_url: String,
     /// Key for it.

@@ -2,6 +2,7 @@
 //! the encrypted reasoning of the model. Nothing here does I/O.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use ah_conversation::{
     ContentBlock, Continuity, Effort, Image, Message, Model, Origin, Request, ResultBlock, Role,
@@ -17,6 +18,7 @@ use crate::abilities::{Abilities, effort_for};
 use crate::caching::CacheTtl;
 use crate::call_name::{self, call_name};
 use crate::encoded::{EMPTY_MESSAGE, Encoded};
+use crate::held::{Held, HeldBody};
 use crate::http_model::RequestEncoder;
 use crate::openai::encode::{model_name, passed_on};
 use crate::openai::messages::taken;
@@ -25,6 +27,18 @@ use crate::openai::{Additions, AnswerField, Quirks, ReturnedReasoning};
 
 /// Prefixes of models that do not reason, and reject a request for encrypted reasoning.
 const WITHOUT_REASONING: [&str; 3] = ["gpt-3", "gpt-4", "chatgpt-4"];
+
+/// Fields of which a user's own would replace what a held conversation needs.
+const OF_HELD: [&str; 4] = [
+    "background",
+    "conversation",
+    "previous_response_id",
+    "stream",
+];
+/// What stands between two items.
+const BETWEEN: &[u8] = b",";
+/// What ends the list of items and the body.
+const END: &[u8] = b"]}";
 
 /// Role of what the engine itself says.
 const DEVELOPER: &str = "developer";
@@ -39,6 +53,17 @@ pub struct Encoder {
     generation: Generation,
     encoded: Encoded<()>,
     ttl: CacheTtl,
+    /// How the server is asked to hold conversations, if it is.
+    holds: Option<Way>,
+}
+
+/// A way in which a server holds conversations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// As long as a WebSocket is open.
+    Socket,
+    /// With its other data, as the user allows.
+    Stored,
 }
 
 impl RequestEncoder for Encoder {
@@ -60,8 +85,8 @@ impl RequestEncoder for Encoder {
     }
 
     fn encode(&mut self, request: &Request) -> Vec<Bytes> {
-        let mut body = vec![self.head(request)];
-        body.extend(self.standing_words(request));
+        let mut body = vec![self.head(request, None)];
+        body.push(self.standing_words(request).unwrap_or_default());
         let (model, quirks, generation) = (&self.model, &self.quirks, self.generation);
         let effort = |request: &Request| effort(&self.abilities, &self.quirks, request);
         let conversation = self
@@ -88,8 +113,49 @@ impl RequestEncoder for Encoder {
                 }
             });
         body.extend(conversation.bytes().split_by(0, &[], ""));
-        body.push(Bytes::from_static(b"]}"));
+        body.push(Bytes::from_static(END));
         body
+    }
+
+    fn beginning(&self, whole: &[Bytes]) -> Bytes {
+        let [head, words, ..] = whole else {
+            return Bytes::new();
+        };
+        [&head[..], &words[..]].concat().into()
+    }
+
+    fn held(&mut self, request: &Request, whole: &[Bytes]) -> Option<HeldBody> {
+        // A request without tools is hardly continued, and one without a stream is none over a socket.
+        let is_fit = !request.whole && !request.tools.is_empty();
+        let way = self.holds.filter(|_| is_fit)?;
+        let (_, all) = whole.split_first()?;
+        let beginning = self.beginning(whole);
+        let held = self.encoded.take_held(&request.messages, &beginning);
+        let rest = held.and_then(|(held, conversation, end)| {
+            let bytes = conversation.bytes();
+            let is_followed = bytes.has_at(end, BETWEEN);
+            let rest = || bytes.split_by(end + BETWEEN.len(), &[], "");
+            is_followed.then(|| (held, rest()))
+        });
+        let (rest_of, items) = match rest {
+            Some((held, mut items)) => {
+                items.push(Bytes::from_static(END));
+                (Some(held), items)
+            }
+            None => (None, all.to_vec()),
+        };
+        let previous = rest_of.as_ref().map(|held| &*held.answer);
+        let mut body = vec![self.head(request, Some((way, previous)))];
+        body.extend(items);
+        Some(HeldBody { body, rest_of })
+    }
+
+    fn hold(&mut self, first: &Arc<Message>, held: Held) {
+        self.encoded.hold(first, held);
+    }
+
+    fn hold_nothing(&mut self) {
+        self.holds = None;
     }
 }
 
@@ -104,7 +170,25 @@ impl Encoder {
             quirks,
             encoded: Encoded::default(),
             ttl: CacheTtl::default(),
+            holds: None,
         }
+    }
+
+    /// Asks the server to hold conversations, if `is_wanted` and no field of the user's own is in the way: with its other data
+    /// where the user has it store them, or else as long as a WebSocket is open.
+    pub fn holding(mut self, is_wanted: bool) -> Self {
+        let is_own = |name: &&str| self.additions.body.contains_key(*name);
+        let way = match self.additions.body.get("store") {
+            Some(Value::Bool(true)) => Way::Stored,
+            _ => Way::Socket,
+        };
+        self.holds = Some(way).filter(|_| is_wanted && !OF_HELD.iter().any(is_own));
+        self
+    }
+
+    /// Whether conversations are held as long as a WebSocket is open.
+    pub(super) fn needs_sockets(&self) -> bool {
+        self.holds == Some(Way::Socket)
     }
 
     /// Keeps what the requests leave in the prompt cache for `ttl`, as far as the server can be asked for that.
@@ -127,16 +211,16 @@ impl Encoder {
             generation,
             encoded: Encoded::default(),
             ttl: self.ttl,
+            holds: self.holds,
         };
         (plain, generation != self.generation)
     }
 
-    /// The body up to the messages. Its size does not grow with the session, so it is not cached.
-    fn head(&self, request: &Request) -> Bytes {
+    /// The body up to the messages. Its size does not grow with the session, so it is not cached. `held` is the way in which the
+    /// server holds the conversation, and the answer up to which it does.
+    fn head(&self, request: &Request, held: Option<(Way, Option<&str>)>) -> Bytes {
         let generation = self.generation;
-        let mut head = Map::new();
-        head.insert("model".into(), model_name(&self.model, &self.quirks).into());
-        head.insert("stream".into(), (!request.whole).into());
+        let mut head = self.first_fields(request, held);
         head.insert("store".into(), false.into());
         if self.reasons() {
             head.insert("include".into(), json!(["reasoning.encrypted_content"]));
@@ -206,6 +290,27 @@ impl Encoder {
         bytes.pop();
         bytes.extend_from_slice(br#","input":["#);
         bytes.into()
+    }
+
+    /// The fields that depend on how the request is sent.
+    fn first_fields(
+        &self,
+        request: &Request,
+        held: Option<(Way, Option<&str>)>,
+    ) -> Map<String, Value> {
+        let mut fields = Map::new();
+        let is_over_socket = matches!(held, Some((Way::Socket, _)));
+        if is_over_socket {
+            fields.insert("type".into(), "response.create".into());
+        }
+        fields.insert("model".into(), model_name(&self.model, &self.quirks).into());
+        if let Some((_, Some(previous))) = held {
+            fields.insert("previous_response_id".into(), previous.into());
+        }
+        if !is_over_socket {
+            fields.insert("stream".into(), (!request.whole).into());
+        }
+        fields
     }
 
     /// The system prompt as the first message. `instructions` stand behind the conversation for models since GPT-6.2, so

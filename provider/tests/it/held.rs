@@ -1,22 +1,25 @@
-//! A server that holds conversations is sent what is new, and all of it whenever it may have forgotten.
+//! A server that holds conversations is sent what is new, and all of it whenever it may have forgotten: in threads, in
+//! WebSockets, and with what it stores.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use ah_conversation::{
-    ContentBlock, Delta, Message, MessageId, Origin, Provider, Request, Response, Role, StopReason,
-    StreamEvent, Time, Usage,
+    ContentBlock, Delta, EventStream, Message, MessageId, Origin, Provider, Request, Response,
+    Role, StopReason, StreamEvent, Time, Usage,
 };
 use ah_provider::held::ConversationState;
 use ah_provider::retry::Policy;
+use ah_provider::script::format::{Turn, Wire};
 use ah_provider::{Options, connect};
 use ah_testkit::script::{fails, says};
-use ah_testkit::server::Server;
+use ah_testkit::server::{Outcome, Received, Server};
 use futures_util::StreamExt as _;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use crate::requests::tool;
 use crate::route::with_options;
 
 /// What happens before a prompt is answered.
@@ -33,43 +36,89 @@ enum Step {
     Busy,
     /// The first answer is cut off.
     Cut,
+    /// The connection breaks after so many bytes of the first answer.
+    Breaks(usize),
+    /// All connections are closed.
+    Closes,
+    /// All connections have been open for too long.
+    Expires,
     /// Another process goes on.
     Restarts,
 }
 
-impl Step {
-    /// Whether the server has to be sent all messages.
-    fn needs_all(&self) -> bool {
-        !matches!(self, Self::Nothing | Self::Busy)
+/// How conversations are held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Held {
+    Threads,
+    Sockets,
+    Stored,
+}
+
+impl Held {
+    /// Whether a request begins a conversation that is to be held.
+    fn is_all(self, request: &Received) -> bool {
+        match self {
+            Self::Threads => request.body["thread"]["type"] == "create",
+            Self::Sockets | Self::Stored => request.body["previous_response_id"].is_null(),
+        }
+    }
+
+    /// How often the server has to be sent all messages: at least and at most.
+    fn needs_all(self, step: &Step) -> (usize, usize) {
+        let is_socket = self == Self::Sockets;
+        match step {
+            Step::Nothing => (0, 0),
+            Step::Busy | Step::Expires if !is_socket => (0, 0),
+            Step::Closes if !is_socket => (0, 1),
+            _ => (1, 1),
+        }
     }
 }
 
-struct Talk {
-    server: Server,
-    provider: Arc<dyn Provider>,
+impl Step {
+    /// Whether the server may be found to hold nothing.
+    fn may_be_forgotten(&self) -> bool {
+        matches!(
+            self,
+            Self::Forgets | Self::Breaks(_) | Self::Closes | Self::Expires
+        )
+    }
+}
+
+pub struct Talk {
+    pub server: Server,
+    pub provider: Arc<dyn Provider>,
+    held: Held,
     system: usize,
     messages: Vec<Arc<Message>>,
 }
 
 impl Talk {
-    fn new(server: Server, state: ConversationState) -> Self {
+    pub fn new(server: Server, held: Held, state: ConversationState) -> Self {
         Self {
-            provider: provider(&server.url(), state),
+            provider: provider(&server.url(), held, state),
             server,
+            held,
             system: 0,
             messages: Vec::new(),
         }
     }
 
-    /// Says something and takes the answer into the conversation.
-    async fn say(&mut self, text: &str) {
-        self.push(Role::User, text, None);
-        let mut events = self.provider.stream(Request {
+    /// Asks what was said so far.
+    pub fn stream(&self) -> EventStream {
+        self.provider.stream(Request {
             system: Arc::new([format!("You are number {}.", self.system)]),
             messages: Arc::new(self.messages.clone()),
+            tools: Arc::new([tool("read")]),
             max_output: 100,
             ..Request::default()
-        });
+        })
+    }
+
+    /// Says something and takes the answer into the conversation.
+    pub async fn say(&mut self, text: &str) {
+        self.push(Role::User, text, None);
+        let mut events = self.stream();
         let (mut said, mut id) = (String::new(), None);
         while let Some(event) = events.next().await {
             match event.expect("an answer") {
@@ -85,7 +134,7 @@ impl Talk {
         self.push(Role::Assistant, &said, id);
     }
 
-    fn push(&mut self, role: Role, text: &str, request_id: Option<String>) {
+    pub fn push(&mut self, role: Role, text: &str, request_id: Option<String>) {
         let response = (role == Role::Assistant).then(|| Response {
             stop_reason: StopReason::EndTurn,
             usage: Usage::default(),
@@ -114,26 +163,50 @@ impl Talk {
     }
 
     /// Returns the texts of the conversation without the last answer.
-    fn asked(&self) -> Vec<String> {
+    pub fn asked(&self) -> Vec<String> {
         let messages = self.messages.iter().rev().skip(1).rev();
         messages.map(|message| message.text()).collect()
     }
 
     /// Returns the texts that the server had before it answered, with what it held.
-    fn seen(&self) -> Vec<String> {
+    pub fn seen(&self) -> Vec<String> {
         let requests = self.server.requests();
         let last = requests.last().expect("a request");
         let body = last.whole.as_ref().unwrap_or(&last.body);
-        let messages = body["messages"].as_array().expect("messages").iter();
-        let blocks = messages.flat_map(|message| message["content"].as_array().expect("blocks"));
-        let text = |block: &Value| block["text"].as_str().unwrap_or_default().to_owned();
-        blocks.map(text).collect()
+        let field = match self.held {
+            Held::Threads => "messages",
+            Held::Sockets | Held::Stored => "input",
+        };
+        let messages = body[field].as_array().expect("messages").iter();
+        let of_talk = messages.filter(|it| it["role"] != "developer");
+        let contents = of_talk.map(|message| &message["content"]);
+        let text = |content: &Value| match content {
+            Value::String(text) => text.clone(),
+            content => {
+                let texts = content.as_array().expect("blocks").iter();
+                texts.filter_map(|block| block["text"].as_str()).collect()
+            }
+        };
+        contents.map(text).collect()
     }
 }
 
-fn provider(url: &str, conversation_state: ConversationState) -> Arc<dyn Provider> {
-    let variables = [("ANTHROPIC_BASE_URL", url), ("ANTHROPIC_API_KEY", "key")];
-    let provider = with_options(&variables, &json!({}), |options| {
+fn provider(url: &str, held: Held, conversation_state: ConversationState) -> Arc<dyn Provider> {
+    let variables = [
+        ("ANTHROPIC_BASE_URL", url),
+        ("ANTHROPIC_API_KEY", "key"),
+        ("OPENAI_BASE_URL", url),
+        ("OPENAI_API_KEY", "key"),
+    ];
+    let (model, servers) = match held {
+        Held::Threads => ("claude-opus-4-6", json!({})),
+        Held::Sockets => ("openai-responses/gpt-6.2-sol", json!({})),
+        Held::Stored => (
+            "openai-responses/gpt-6.2-sol",
+            json!({"openai-responses": {"extraBody": {"store": true}}}),
+        ),
+    };
+    let provider = with_options(&variables, &servers, |options| {
         let options = Options {
             betas: &[],
             conversation_state,
@@ -144,39 +217,60 @@ fn provider(url: &str, conversation_state: ConversationState) -> Arc<dyn Provide
             },
             ..*options
         };
-        connect("claude-opus-4-6", &options)
+        connect(model, &options)
     });
     provider.expect("connected")
 }
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        4 => Just(Step::Nothing),
+        6 => Just(Step::Nothing),
         1 => Just(Step::Forgets),
         1 => (1_usize..4).prop_map(Step::Forks),
         1 => Just(Step::Prompted),
         1 => Just(Step::Busy),
         1 => Just(Step::Cut),
+        1 => (0_usize..3000).prop_map(Step::Breaks),
+        1 => Just(Step::Closes),
+        1 => Just(Step::Expires),
         1 => Just(Step::Restarts),
     ]
 }
 
-async fn goes_on(steps: &[Step]) -> Result<(), TestCaseError> {
+fn turns(steps: &[Step]) -> Vec<Turn> {
     let mut turns = vec![says("Answer 0.")];
     for (number, step) in steps.iter().enumerate() {
-        let answer = says(&format!("Answer {}.", number + 1));
         turns.extend(match step {
             Step::Busy => Some(fails(529, "overloaded_error")),
-            Step::Cut => Some(ah_provider::script::format::Turn {
+            Step::Cut => Some(Turn {
                 cut: true,
                 ..says("Half an")
             }),
+            Step::Breaks(bytes) => Some(breaks(*bytes)),
             _ => None,
         });
-        turns.push(answer);
+        turns.push(says(&format!("Answer {}.", number + 1)));
     }
-    let mut talk = Talk::new(Server::new(turns), ConversationState::On);
+    turns
+}
+
+/// An answer whose connection breaks after so many bytes.
+fn breaks(bytes: usize) -> Turn {
+    Turn {
+        wire: Some(Wire {
+            cut_after_bytes: Some(bytes),
+            ..Wire::default()
+        }),
+        // There is more of it than that.
+        ..says(&"Broken. ".repeat(1000))
+    }
+}
+
+async fn goes_on(held: Held, steps: &[Step]) -> Result<(), TestCaseError> {
+    let server = Server::new(turns(steps)).opens_sockets();
+    let mut talk = Talk::new(server, held, ConversationState::On);
     talk.say("Prompt 0.").await;
+    let mut forgotten = 0;
     for (number, step) in steps.iter().enumerate() {
         match step {
             Step::Forgets => talk.server.forget(),
@@ -185,17 +279,29 @@ async fn goes_on(steps: &[Step]) -> Result<(), TestCaseError> {
                 talk.messages.truncate(left);
             }
             Step::Prompted => talk.system += 1,
-            Step::Restarts => talk.provider = provider(&talk.server.url(), ConversationState::On),
-            Step::Nothing | Step::Busy | Step::Cut => {}
+            Step::Closes => talk.server.close_connections(),
+            Step::Expires => talk.server.expire_sockets(),
+            Step::Restarts => {
+                talk.provider = provider(&talk.server.url(), held, ConversationState::On);
+                forgotten = 0;
+            }
+            Step::Nothing | Step::Busy | Step::Cut | Step::Breaks(_) => {}
         }
+        forgotten += usize::from(step.may_be_forgotten());
         let before = talk.server.requests().len();
         talk.say(&format!("Prompt {}.", number + 1)).await;
         prop_assert_eq!(talk.seen(), talk.asked());
+        if forgotten == 3 {
+            // It is asked no more.
+            break;
+        }
         let requests = talk.server.requests();
-        let creates = requests[before..]
-            .iter()
-            .filter(|it| it.body["thread"]["type"] == "create");
-        prop_assert_eq!(creates.count(), usize::from(step.needs_all()), "{:?}", step);
+        let all = { requests[before..].iter() }.filter(|it| held.is_all(it));
+        let (all, (least, most)) = (all.count(), held.needs_all(step));
+        prop_assert!((least..=most).contains(&all), "{:?}: {}", step, all);
+        if all == 0 {
+            forgotten = 0;
+        }
     }
     Ok(())
 }
@@ -204,25 +310,31 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
-    fn nothing_is_lost_or_sent_twice(steps in vec(step(), 4..16)) {
+    fn nothing_is_lost_or_sent_twice(
+        held in prop_oneof![1 => Just(Held::Threads), 2 => Just(Held::Sockets), 1 => Just(Held::Stored)],
+        steps in vec(step(), 4..16),
+    ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(goes_on(&steps))?;
+        runtime.block_on(goes_on(held, &steps))?;
     }
 }
 
 #[tokio::test]
 async fn requests_do_not_grow_with_the_conversation() {
-    const TURNS: usize = 300;
-    let turns = (0..TURNS).map(|number| says(&format!("Answer {number:03}.")));
-    let mut talk = Talk::new(Server::new(turns), ConversationState::On);
-    for number in 0..TURNS {
-        talk.say(&format!("Prompt {number:03}.")).await;
+    const TURNS: usize = 150;
+    for held in [Held::Threads, Held::Sockets, Held::Stored] {
+        let turns = (0..TURNS).map(|number| says(&format!("Answer {number:03}.")));
+        let server = Server::new(turns).opens_sockets();
+        let mut talk = Talk::new(server, held, ConversationState::On);
+        for number in 0..TURNS {
+            talk.say(&format!("Prompt {number:03}.")).await;
+        }
+        let requests = talk.server.requests();
+        let sizes: Vec<_> = requests.iter().map(|it| it.bytes).collect();
+        let (least, most) = (sizes[10..].iter().min(), sizes[10..].iter().max());
+        let (least, most) = least.zip(most).expect("sizes");
+        assert!(most * 20 <= least * 21, "{held:?} {least} {most}");
     }
-    let requests = talk.server.requests();
-    let sizes: Vec<_> = requests.iter().map(|it| it.bytes).collect();
-    let (least, most) = (sizes[10..].iter().min(), sizes[10..].iter().max());
-    let (least, most) = least.zip(most).expect("sizes");
-    assert!(most * 20 <= least * 21, "{least} {most}");
 }
 
 #[tokio::test]
@@ -232,7 +344,7 @@ async fn a_server_that_cannot_hold_is_asked_once() {
         error.message = Some("thread: not supported for this organization".to_owned());
     }
     let turns = [refuses, says("One."), says("Two.")];
-    let mut talk = Talk::new(Server::new(turns), ConversationState::On);
+    let mut talk = Talk::new(Server::new(turns), Held::Threads, ConversationState::On);
     talk.say("a").await;
     talk.say("b").await;
     let requests = talk.server.requests();
@@ -244,11 +356,118 @@ async fn a_server_that_cannot_hold_is_asked_once() {
 #[tokio::test]
 async fn a_gateway_is_sent_everything() {
     for state in [ConversationState::Auto, ConversationState::Off] {
-        let mut talk = Talk::new(Server::new([says("One."), says("Two.")]), state);
-        talk.say("a").await;
-        talk.say("b").await;
+        for held in [Held::Threads, Held::Sockets, Held::Stored] {
+            let server = Server::new([says("One."), says("Two.")]).opens_sockets();
+            let mut talk = Talk::new(server, held, state);
+            talk.say("a").await;
+            talk.say("b").await;
+            assert_eq!(talk.seen(), talk.asked());
+            let requests = talk.server.requests();
+            let fields = ["thread", "previous_response_id"];
+            let is_all = |it: &Received| fields.iter().all(|field| it.body[field].is_null());
+            assert!(requests.iter().all(is_all));
+            assert_eq!(talk.server.sockets_wanted(), 0);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_opens_no_socket_is_asked_once() {
+    let server = Server::new([says("One."), says("Two.")]);
+    let mut talk = Talk::new(server, Held::Sockets, ConversationState::On);
+    talk.say("a").await;
+    talk.say("b").await;
+    assert_eq!(talk.seen(), talk.asked());
+    assert_eq!(talk.server.sockets_wanted(), 1);
+    let requests = talk.server.requests();
+    let is_stream = |it: &Received| it.body["stream"] == true;
+    assert!(requests.len() == 2 && requests.iter().all(is_stream));
+}
+
+#[tokio::test]
+async fn without_a_socket_that_works_the_request_is_sent_at_once() {
+    let turns = [breaks(0), breaks(0), says("One."), says("Two.")];
+    let mut talk = Talk::new(
+        Server::new(turns).opens_sockets(),
+        Held::Sockets,
+        ConversationState::On,
+    );
+    talk.say("a").await;
+    let requests = talk.server.requests();
+    let streams: Vec<_> = requests
+        .iter()
+        .map(|it| it.body["stream"].clone())
+        .collect();
+    assert_eq!(streams, [Value::Null, Value::Null, Value::Bool(true)]);
+    talk.say("b").await;
+    assert_eq!(talk.seen(), talk.asked());
+    assert_eq!(talk.server.sockets_wanted(), 3);
+}
+
+#[tokio::test]
+async fn conversations_have_sockets_of_their_own() {
+    let turns = (0..6).map(|number| says(&format!("Answer {number}.")));
+    let server = Server::new(turns).opens_sockets();
+    let mut talk = Talk::new(server, Held::Sockets, ConversationState::On);
+    let mut other = Vec::new();
+    for number in 0..6 {
+        talk.say(&format!("Prompt {number}.")).await;
         assert_eq!(talk.seen(), talk.asked());
-        let requests = talk.server.requests();
-        assert!(requests.iter().all(|it| it.body["thread"].is_null()));
+        std::mem::swap(&mut talk.messages, &mut other);
+    }
+    assert_eq!(talk.server.sockets_wanted(), 2);
+    let requests = talk.server.requests();
+    let all = requests.iter().filter(|it| Held::Sockets.is_all(it));
+    assert_eq!(all.count(), 2);
+}
+
+#[tokio::test]
+async fn a_dropped_answer_closes_its_socket() {
+    let hangs = Turn {
+        hang: true,
+        ..says("Half an")
+    };
+    let server = Server::new([hangs, says("One.")]).opens_sockets();
+    let mut talk = Talk::new(server, Held::Sockets, ConversationState::On);
+    talk.push(Role::User, "a", None);
+    let mut events = talk.stream();
+    while let Some(event) = events.next().await {
+        if let StreamEvent::Delta { .. } = event.expect("a beginning") {
+            break;
+        }
+    }
+    drop(events);
+    let server = &talk.server;
+    // Lets the task of the socket close it.
+    while server.requests()[0].outcome != Outcome::Closed {
+        tokio::task::yield_now().await;
+    }
+    talk.messages.clear();
+    talk.say("b").await;
+    assert_eq!(talk.seen(), talk.asked());
+}
+
+#[tokio::test]
+async fn errors_mean_what_they_mean_without_a_socket() {
+    for (status, kind) in [
+        (429, "rate_limit_error"),
+        (529, "overloaded_error"),
+        (401, "authentication_error"),
+        (400, "invalid_request_error"),
+    ] {
+        let mut errors = Vec::new();
+        for state in [ConversationState::On, ConversationState::Off] {
+            let mut turn = fails(status, kind);
+            if let Some(error) = &mut turn.error {
+                error.retry_after = Some(7200.0);
+            }
+            let turns = std::iter::repeat_n(turn, 8);
+            let mut talk = Talk::new(Server::new(turns).opens_sockets(), Held::Sockets, state);
+            talk.push(Role::User, "a", None);
+            let events: Vec<_> = talk.stream().collect().await;
+            let error = events.into_iter().find_map(Result::err).expect("an error");
+            errors.push((error.class, error.status, error.retry_after, error.hint));
+        }
+        assert_eq!(errors[0], errors[1], "{status}");
     }
 }

@@ -29,6 +29,7 @@ fn model() -> Model {
 pub(crate) fn server(url: &str, timeouts: Timeouts) -> server::Server {
     server::Server {
         client: ah_http::client(&ah_http::Options::default(), url).expect("a client"),
+        http: ah_http::Options::default(),
         base_url: url.to_owned(),
         key: Some(Key {
             secret: Secret::Known("secret".to_owned()),
