@@ -15,6 +15,7 @@ mod landlock;
 mod launch;
 mod mounts;
 mod newcomers;
+mod numbers;
 mod own;
 mod quarantine;
 mod record;

@@ -179,6 +179,13 @@ impl Tried {
         guarantees.is_ok_and(|all| all.iter().all(|guarantee| guarantee.held))
     }
 
+    /// Returns what a command can do all the same.
+    pub fn open(&self) -> Vec<&str> {
+        let all = self.outcome.iter().flatten();
+        let open = all.filter(|guarantee| !guarantee.held);
+        open.map(|guarantee| guarantee.name.as_str()).collect()
+    }
+
     /// Describes the result in one sentence.
     pub fn summary(&self) -> String {
         match &self.outcome {

@@ -121,6 +121,18 @@ const JOBS: &[(&str, &str)] = &[
         "mkdir d && echo x > d/a && tar czf d.tgz d && rm -r d && tar xzf d.tgz && grep -q x d/a",
     ),
     (
+        "tar gzip",
+        "mkdir d && echo x > d/a && tar czf d.tgz --owner=4000 --group=4000 d && rm -r d && tar xzf d.tgz && [ -O d/a ]",
+    ),
+    (
+        "install",
+        "echo x > a && install -o $(id -un) -g $(id -gn) a b && cp -p b c && chown $(id -un):$(id -gn) c && [ -O c ] && [ ~$(id -un) != '' ]",
+    ),
+    (
+        "ssh",
+        "ssh -G example.com | grep -q '^hostname example.com'",
+    ),
+    (
         "bash",
         "diff <(printf 'a\\nb\\n') <(printf 'b\\na\\n' | sort) && seq 1000 | xargs -P 4 -n 50 echo | wc -w | grep -q 1000",
     ),

@@ -2,6 +2,7 @@
 //! finished later.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::process::Command;
 
 use ah_testkit::script::{says, uses, uses_all};
@@ -314,4 +315,61 @@ fn a_command_that_ended_leaves_no_journal() {
     world.ah(["sandbox", "exec", "--", "true"]).run().expect(0);
     let journal = world.home().join(".ah/running");
     assert_eq!(fs::read_dir(journal).unwrap().count(), 0);
+}
+
+/// Who a command is, and a file that it makes.
+const WHO: &str = "id -u; id -g; id -un; id -gn; stat -c %u:%g .; touch made";
+
+#[test]
+fn commands_of_root_have_the_number_of_an_ordinary_user_and_its_name() {
+    if is_missing() {
+        return;
+    }
+    let outside = |option: &str| {
+        let id = Command::new("id").arg(option).output().unwrap().stdout;
+        String::from_utf8(id).unwrap().trim().to_owned()
+    };
+    for tier in ["full", "namespaces", "landlock"] {
+        let world = World::new();
+        let option = format!("--tier={tier}");
+        let words = ["sandbox", "exec", &option, "--", "bash", "-c", WHO];
+        let said = world.ah(words).run().expect(0).stdout;
+        let [user, group, name, of_group] = ["-u", "-g", "-un", "-gn"].map(outside);
+        let [as_user, as_group] = match rustix::process::geteuid().is_root() && tier != "landlock" {
+            true => ["1000", "1000"].map(str::to_owned),
+            false => [user.clone(), group.clone()],
+        };
+        let who = format!("{as_user}\n{as_group}\n{name}\n{of_group}\n{as_user}:{as_group}\n");
+        assert_eq!(said, who, "{tier}");
+        let made = fs::metadata(world.file("made")).unwrap();
+        assert_eq!(made.uid().to_string(), user, "{tier}");
+        assert_eq!(made.gid().to_string(), group, "{tier}");
+    }
+}
+
+#[test]
+fn the_names_of_users_are_hidden_and_granted_like_any_file() {
+    if is_missing() {
+        return;
+    }
+    let world = World::new();
+    let read =
+        "cat /etc/passwd > /dev/null 2>&1 && echo read; cat /etc/group > /dev/null && echo read";
+    let hidden = json!({"sandbox": {"filesystem": {"denyRead": ["/etc/passwd"]}}});
+    fs::create_dir_all(world.home().join(".ah")).unwrap();
+    fs::write(world.home().join(".ah/settings.json"), hidden.to_string()).unwrap();
+    let words = ["sandbox", "exec", "--", "sh", "-c", read];
+    assert_eq!(world.ah(words).run().expect(0).stdout, "read\n");
+    let world = World::new();
+    let words = [
+        "sandbox",
+        "exec",
+        "--unveil",
+        "/etc/passwd:r",
+        "--",
+        "sh",
+        "-c",
+        read,
+    ];
+    assert_eq!(world.ah(words).run().expect(0).stdout, "read\nread\n");
 }

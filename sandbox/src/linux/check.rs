@@ -255,6 +255,12 @@ fn of_the_rest(bait: &Bait) -> Vec<Guarantee> {
                 .open("/proc/sys/kernel/core_pattern")
                 .map(drop)
         }),
+        tried("have the number of root", "user namespace", {
+            match rustix::process::geteuid().is_root() {
+                true => Ok(()),
+                false => Err(io::Error::from_raw_os_error(libc::EPERM)),
+            }
+        }),
     ]
 }
 

@@ -5,6 +5,7 @@
 //! built before there is one.
 
 use std::fs;
+use std::io::{self, Read as _};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
@@ -18,8 +19,9 @@ use rustix::mount::{
     OpenTreeFlags, UnmountFlags, fsconfig_create, fsconfig_set_string, fsmount, fsopen,
     mount_change, move_mount, open_tree, unmount,
 };
-use rustix::process::pivot_root;
+use rustix::process::{getgid, getuid, pivot_root};
 
+use super::numbers::{NAMES, numbers_of_commands, renumbered};
 use super::setup::{DescribeError, SetupResult};
 use crate::environment::NODE_PROXY;
 use crate::plan::{Layout, Mount, MountSource, ResourceLimits};
@@ -205,6 +207,7 @@ impl NewRoot {
         for (built, place) in [(BUILT_DEVICES, "/dev"), (BUILT_PROCESSES, "/proc")] {
             self.relocate(built, place).describe(place)?;
         }
+        self.name_users(&layout.masked)?;
         self.mask(&layout.masked)?;
         for folder in ["/run", "/home", "/var", "/root"] {
             let _ = self.folder(Path::new(folder));
@@ -331,7 +334,7 @@ impl NewRoot {
         let writable = self.copy(folder).describe("/proc")?;
         // Before Linux 6.14 this limit is global; RLIMIT_NPROC has to suffice there.
         let most = limits.processes * COMMANDS;
-        let _ = write(&own, "sys/kernel/pid_max", &most.to_string());
+        let _ = write(&own, "sys/kernel/pid_max", most.to_string());
         for name in FROZEN {
             let path = folder.join(name);
             if let Ok(tree) = self.copy(&path) {
@@ -347,6 +350,46 @@ impl NewRoot {
         let (path, text) = NODE_PROXY;
         self.file(Path::new(path)).describe(path)?;
         write(&self.0, path.trim_start_matches('/'), text).describe(path)
+    }
+
+    /// Gives the user and its group the names that they have outside, where commands have other numbers.
+    fn name_users(&self, hidden: &[PathBuf]) -> SetupResult<()> {
+        let Some((as_user, as_group)) = numbers_of_commands() else {
+            return Ok(());
+        };
+        let (user, group) = (getuid().as_raw(), getgid().as_raw());
+        let own = Path::new("/.names");
+        let read = |path: &Path| -> io::Result<Vec<u8>> {
+            let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+            let within = ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH;
+            let below = path.strip_prefix("/").unwrap_or(path);
+            let mut list = Vec::new();
+            let file = openat2(&self.0, below, flags, Mode::empty(), within)?;
+            fs::File::from(file).read_to_end(&mut list)?;
+            Ok(list)
+        };
+        for path in NAMES.map(Path::new) {
+            if hidden.iter().any(|hidden| path.starts_with(hidden)) {
+                continue;
+            }
+            let (Ok(target), Ok(list)) = (self.find(path), read(path)) else {
+                continue;
+            };
+            let list = match path.ends_with("group") {
+                true => renumbered(&list, 2, group, as_group),
+                false => renumbered(&renumbered(&list, 2, user, as_user), 3, group, as_group),
+            };
+            let is_covered = || {
+                self.file(own)?;
+                write(&self.0, ".names", &list)?;
+                let tree = self.copy(own)?;
+                set_attributes(&tree, MountAttrFlags::MOUNT_ATTR_RDONLY, false)?;
+                attach(&tree, target)?;
+                unlinkat(&self.0, ".names", AtFlags::empty())
+            };
+            is_covered().describe(path.display())?;
+        }
+        Ok(())
     }
 
     /// Covers files and directories with empty ones.
@@ -411,10 +454,12 @@ pub(crate) fn out_of_place(layout: &Layout) -> Option<&Path> {
         statx(CWD, path, flags, StatxFlags::TYPE | StatxFlags::INO)
     };
     let is_mount_point = |found: &Statx| found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT);
-    let built = ["/dev", "/proc"].map(Path::new);
+    let built = ["/dev", "/proc"].into_iter().chain(NAMES).map(Path::new);
     let covers = |path: &Path| {
         let masked = layout.masked.iter().map(PathBuf::as_path);
-        masked.chain(built).any(|above| path.starts_with(above))
+        masked
+            .chain(built.clone())
+            .any(|above| path.starts_with(above))
     };
     let mounts = layout.mounts.iter().enumerate();
     let uncovered = mounts.filter(|(at, mount)| {
@@ -458,12 +503,17 @@ fn temporary(mount: &Mount) -> SetupResult<OwnedFd> {
 }
 
 /// Writes to a file that there is.
-pub(super) fn write(folder: &OwnedFd, name: &str, text: &str) -> Result<(), Errno> {
+pub(super) fn write(folder: &OwnedFd, name: &str, text: impl AsRef<[u8]>) -> Result<(), Errno> {
+    let mut text = text.as_ref();
     let file = rustix::fs::openat(
         folder,
         name,
         OFlags::WRONLY | OFlags::CLOEXEC,
         Mode::empty(),
     )?;
-    rustix::io::write(file, text.as_bytes()).map(drop)
+    while !text.is_empty() {
+        let written = rustix::io::write(&file, text)?;
+        text = &text[written..];
+    }
+    Ok(())
 }

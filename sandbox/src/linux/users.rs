@@ -15,6 +15,7 @@ use rustix::process::{Gid, Pid, Uid, WaitOptions, getgid, getpid, getuid, waitpi
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 
 use super::mounts::write;
+use super::numbers::numbers_of_commands;
 use super::setup::{DescribeError as _, SetupResult};
 
 /// How a process enters a user namespace, made before it is forked.
@@ -66,14 +67,15 @@ impl Users {
 /// tells of processes, where settings can be written.
 pub(super) fn stay_apart(proc: &OwnedFd) -> SetupResult<()> {
     let (user, group) = (getuid().as_raw(), getgid().as_raw());
+    let (as_user, as_group) = numbers_of_commands().unwrap_or((user, group));
     // SAFETY: this process was forked and has one thread.
     unsafe { unshare_unsafe(UnshareFlags::NEWUSER) }.describe("create a user namespace")?;
     for (name, text) in [
-        ("self/uid_map", format!("{user} {user} 1\n")),
-        ("self/gid_map", format!("{group} {group} 1\n")),
+        ("self/uid_map", format!("{as_user} {user} 1\n")),
+        ("self/gid_map", format!("{as_group} {group} 1\n")),
         ("sys/user/max_user_namespaces", "0".to_owned()),
     ] {
-        write(proc, name, &text).describe(name)?;
+        write(proc, name, text).describe(name)?;
     }
     Ok(())
 }

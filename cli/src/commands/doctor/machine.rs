@@ -54,9 +54,14 @@ pub fn sandbox() -> Check {
     if tried.is_held() && tried.is_full() {
         Check::fine("sandbox", tried.summary())
     } else {
+        let open = tried.open().join("; ");
+        let text = match open.is_empty() {
+            true => tried.summary(),
+            false => format!("{}; a command can: {open}", tried.summary()),
+        };
         Check {
             hint: Some(ah_sandbox::remedy()),
-            ..Check::note("sandbox", tried.summary())
+            ..Check::note("sandbox", text)
         }
     }
 }
