@@ -9,9 +9,12 @@ use super::details::Details;
 use super::number::{signed, unsigned};
 use super::outputs::{FullOutput, ResultColumns};
 
-/// Columns that [`block`] reads, in this order. Full outputs are only read where the model saw them unchanged.
-pub(super) const BLOCK: &str = "message_id, seq, block_type, tool_id, tool_name, is_error, duration_ms, details,
-    tool_input, content, CASE WHEN content IS NULL AND block_type = 'tool_result' THEN tool_output END";
+/// Columns that [`block`] reads, in this order. Full outputs are only read where the model saw them unchanged, or the details
+/// repeat them.
+pub(super) const BLOCK: &str =
+    "message_id, seq, block_type, tool_id, tool_name, is_error, duration_ms, details,
+    tool_input, content, CASE WHEN block_type = 'tool_result'
+    AND (content IS NULL OR instr(details, '\"output_in\"')) THEN tool_output END";
 const TEXT: &str = "text";
 const THINKING: &str = "thinking";
 const REDACTED_THINKING: &str = "redacted_thinking";
@@ -92,8 +95,8 @@ pub(super) fn block(row: &Row<'_>) -> Result<ContentBlock, Failure> {
             content: ResultColumns::seen(row.get(9)?, row.get_ref(10)?, details.is_blocks)?,
             is_error: row.get(5)?,
             duration_ms: unsigned(row.get(6)?),
-            details: details.own,
             lines: details.lines,
+            details: details.whole(row.get_ref(10)?.as_str_or_null()?),
         }),
         OTHER => ContentBlock::Other {
             raw: details.own.map(|own| own.value()).unwrap_or_default(),

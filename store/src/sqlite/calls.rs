@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use ah_conversation::{CallFinish, CallStart, CallState, MessageId, ToolResult, ToolUseId};
+use ah_conversation::{
+    CallFinish, CallStart, CallState, Message, MessageId, ToolResult, ToolUse, ToolUseId,
+};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::Failure;
@@ -113,25 +115,25 @@ pub(super) fn asking(connection: &Connection, call: &ToolUseId) -> Result<Option
     Ok(asking)
 }
 
-/// Returns the states of all calls of the message `asking`.
+/// Returns the states of the calls of the message `asking`, as far as they are in the journal.
 pub(super) fn states(
     connection: &Connection,
-    asking: &MessageId,
+    asking: &Message,
 ) -> Result<HashMap<ToolUseId, CallState>, Failure> {
     let mut statement = connection.prepare_cached(
-        "SELECT tool_use_id, tool_name, access, finished_at, is_error, duration_ms, details, content,
-                CASE WHEN content IS NULL THEN tool_output END AS tool_output,
+        "SELECT tool_name, access, finished_at, is_error, duration_ms, details, content,
+                CASE WHEN content IS NULL OR instr(details, '\"output_in\"') THEN tool_output END AS tool_output,
                 tool_output IS NOT NULL AS is_whole,
-                (SELECT agent_id FROM messages WHERE parent_id = tool_calls.message_id
-                 AND spawned_by = tool_calls.tool_use_id ORDER BY rowid DESC LIMIT 1) AS agent_id
-         FROM tool_calls WHERE message_id = ?",
+                (SELECT agent_id FROM messages WHERE parent_id = ?1 AND spawned_by = ?2
+                 AND rowid > (SELECT rowid FROM messages WHERE id = ?1) ORDER BY rowid DESC LIMIT 1) AS agent_id
+         FROM tool_calls WHERE tool_use_id = ?2 AND message_id = ?1",
     )?;
-    let mut rows = statement.query([asking.as_str()])?;
     let mut states = HashMap::new();
-    while let Some(row) = rows.next()? {
-        let id = ToolUseId::from(row.get::<_, String>("tool_use_id")?);
-        let state = state(row, &id)?;
-        states.insert(id, state);
+    for ToolUse { id, .. } in asking.tool_uses() {
+        let mut rows = statement.query([asking.id.as_str(), id.as_str()])?;
+        if let Some(row) = rows.next()? {
+            states.insert(id.clone(), state(row, id)?);
+        }
     }
     Ok(states)
 }
@@ -164,7 +166,7 @@ fn state(row: &Row<'_>, id: &ToolUseId) -> Result<CallState, Failure> {
         )?,
         is_error: row.get::<_, Option<bool>>("is_error")?.unwrap_or(false),
         duration_ms: super::number::unsigned(row.get("duration_ms")?),
-        details: details.own,
         lines: details.lines,
+        details: details.whole(row.get_ref("tool_output")?.as_str_or_null()?),
     }))
 }

@@ -11,14 +11,17 @@ use super::Failure;
 use crate::paths::is_file_name;
 
 /// Names used by the store, as they are in a text.
-const RESERVED: [&str; 6] = [
+const RESERVED: [&str; 7] = [
     "\"origin\"",
     "\"kept_from\"",
     "\"spool\"",
     "\"blocks\"",
     "\"all_lines\"",
+    "\"output_in\"",
     "\"details\"",
 ];
+/// Length in bytes from which an output is not repeated in the details.
+const WORTH_LEAVING_OUT: usize = 100;
 
 /// Content of a `details` column.
 #[derive(Debug, Default, Clone, PartialEq)]
@@ -31,6 +34,8 @@ pub(super) struct Details {
     pub is_blocks: bool,
     /// Number of lines of the whole text, if the model saw a part of it.
     pub lines: Option<u64>,
+    /// Member of `own` that is null here, since its value is the full output.
+    pub output_in: Option<String>,
 }
 
 /// Reference to an output in a file.
@@ -58,11 +63,41 @@ impl Details {
         }
     }
 
+    /// Leaves out the member that is the full output, if there is one.
+    pub(super) fn leave_out(&mut self, output: &str) {
+        let may_have = |own: &&JsonText| own.as_str().len() > output.len();
+        if output.len() < WORTH_LEAVING_OUT {
+            return;
+        }
+        let Some(Value::Object(mut own)) = self.own.as_ref().filter(may_have).map(JsonText::value)
+        else {
+            return;
+        };
+        if let Some((name, value)) = own.iter_mut().find(|(_, value)| **value == output) {
+            self.output_in = Some(name.clone());
+            *value = Value::Null;
+            self.own = Some(JsonText::from(Value::Object(own)));
+        }
+    }
+
+    /// Returns the details of the block or the tool; `output` is the full output, if it is a text.
+    pub(super) fn whole(self, output: Option<&str>) -> Option<JsonText> {
+        let (Some(name), Some(output)) = (self.output_in, output) else {
+            return self.own;
+        };
+        let mut own = self.own?.value();
+        if let Some(left_out) = own.get_mut(name) {
+            *left_out = output.into();
+        }
+        Some(JsonText::from(own))
+    }
+
     /// Returns the text of the column; `None` if the details are empty.
     pub(super) fn encode(self) -> Result<Option<String>, Failure> {
         if self.spool.is_none()
             && !self.is_blocks
             && self.lines.is_none()
+            && self.output_in.is_none()
             && let Some(own) = &self.own
             && is_plain(own.as_str())
         {
@@ -81,6 +116,9 @@ impl Details {
         }
         if let Some(lines) = self.lines {
             object.insert("all_lines".to_owned(), lines.into());
+        }
+        if let Some(name) = self.output_in {
+            object.insert("output_in".to_owned(), name.into());
         }
         if object.is_empty() {
             return Ok(None);
@@ -105,6 +143,10 @@ impl Details {
         let spool = spool.filter(|spool: &SpoolNote| is_file_name(&spool.file));
         let is_blocks = take("blocks") == Some(Value::Bool(true));
         let lines = take("all_lines").and_then(|lines| lines.as_u64());
+        let output_in = match take("output_in") {
+            Some(Value::String(name)) => Some(name),
+            _ => None,
+        };
         let own = match take("details") {
             Some(own) => Some(own),
             None => (!object.is_empty()).then_some(Value::Object(object)),
@@ -114,6 +156,7 @@ impl Details {
             spool,
             is_blocks,
             lines,
+            output_in,
         })
     }
 }
@@ -157,6 +200,29 @@ mod tests {
             assert_eq!(text.as_deref(), Some(expected));
             assert_eq!(Details::decode(text.as_deref()).unwrap(), details);
         }
+    }
+
+    #[test]
+    fn an_output_is_not_repeated_in_the_details() {
+        let output = "line\n".repeat(100);
+        for (own, copies) in [
+            (json!({"stdout": output, "exit_code": 0}), 0),
+            (json!({"code": 1, "text": output, "stdout": output}), 1),
+            (json!({"stdout": format!("{output}."), "exit_code": 0}), 1),
+            (json!([output]), 1),
+            (json!(output), 1),
+            (json!({"stdout": output, "output_in": "x"}), 0),
+        ] {
+            let mut details = Details::own(own.clone());
+            details.leave_out(&output);
+            let text = details.encode().unwrap().unwrap();
+            assert_eq!(text.matches("line").count(), copies * 100, "{text}");
+            let read = Details::decode(Some(&text)).unwrap();
+            assert_eq!(read.whole(Some(&output)), Some(JsonText::from(own)));
+        }
+        let mut short = Details::own(json!({"stdout": "short"}));
+        short.leave_out("short");
+        assert_eq!(short, Details::own(json!({"stdout": "short"})));
     }
 
     #[test]

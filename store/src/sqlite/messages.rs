@@ -147,7 +147,8 @@ pub(super) fn current(connection: &Connection) -> Result<Option<MessageId>, Fail
             "SELECT coalesce(
                  (SELECT id FROM messages WHERE id = (SELECT value FROM context WHERE key = 'current_message')),
                  (SELECT id FROM messages m WHERE agent_id IS NULL
-                  AND NOT EXISTS (SELECT 1 FROM messages c WHERE c.parent_id = m.id) ORDER BY rowid DESC LIMIT 1))",
+                  AND NOT EXISTS (SELECT 1 FROM messages c WHERE c.rowid > m.rowid AND c.parent_id = m.id)
+                  ORDER BY rowid DESC LIMIT 1))",
         )?
         .query_row([], |row| row.get(0))?;
     Ok(id.map(MessageId::from))

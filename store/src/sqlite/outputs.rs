@@ -137,14 +137,19 @@ impl ResultColumns {
             FullOutput::Spooled(note) => Some(note.clone()),
             FullOutput::Text(_) | FullOutput::Bytes(_) => None,
         };
+        let mut details = Details {
+            own: result.details.clone(),
+            spool,
+            is_blocks,
+            lines: result.lines,
+            output_in: None,
+        };
+        if let FullOutput::Text(output) = &full_output {
+            details.leave_out(output);
+        }
         Ok(Self {
             content,
-            details: Details {
-                own: result.details.clone(),
-                spool,
-                is_blocks,
-                lines: result.lines,
-            },
+            details,
             tool_output: full_output,
         })
     }

@@ -1,5 +1,7 @@
 //! Removes messages from the tree: on request, because they are empty, or because they are unreadable.
 
+use std::collections::HashSet;
+
 use ah_conversation::MessageId;
 use rusqlite::{Connection, Row};
 
@@ -12,15 +14,21 @@ pub(super) fn subtree(
     connection: &Connection,
     root: &MessageId,
 ) -> Result<Vec<MessageId>, Failure> {
+    // A message is stored after its parent, so one pass finds them all.
     let mut statement = connection.prepare_cached(
-        "WITH RECURSIVE subtree (id, seq) AS (
-             SELECT id, seq FROM messages WHERE id = ?
-             UNION ALL
-             SELECT m.id, m.seq FROM subtree JOIN messages m ON m.parent_id = subtree.id WHERE m.seq > subtree.seq)
-         SELECT id FROM subtree",
+        "SELECT id, parent_id FROM messages WHERE rowid >= (SELECT rowid FROM messages WHERE id = ?) ORDER BY rowid",
     )?;
-    let ids = statement.query_map([root.as_str()], |row| row.get::<_, String>(0))?;
-    ids.map(|id| Ok(MessageId::from(id?))).collect()
+    let mut rows = statement.query([root.as_str()])?;
+    let (mut ids, mut known) = (Vec::new(), HashSet::new());
+    while let Some(row) = rows.next()? {
+        let [id, parent]: [Option<String>; 2] = [row.get(0)?, row.get(1)?];
+        let Some(id) = id else { continue };
+        if ids.is_empty() || parent.is_some_and(|parent| known.contains(&parent)) {
+            ids.push(MessageId::from(id.clone()));
+            known.insert(id);
+        }
+    }
+    Ok(ids)
 }
 
 /// Moves the children of `id` to its parent.
@@ -32,8 +40,26 @@ pub(super) fn reparent_children(connection: &Connection, id: &MessageId) -> Resu
     Ok(())
 }
 
+/// Indexes of what refers to a message, by which SQLite finds it for each message that is deleted. A turn would write a page
+/// of each, so they are there only while many are.
+const MAKE_INDEXES: &str = "CREATE INDEX messages_parent ON messages (parent_id);
+    CREATE INDEX tool_calls_message ON tool_calls (message_id);
+    CREATE INDEX events_message ON events (message_id);";
+const DROP_INDEXES: &str =
+    "DROP INDEX messages_parent; DROP INDEX tool_calls_message; DROP INDEX events_message;";
+
 /// Deletes messages with their blocks, and returns how many existed. If the current message is among them, it is unset.
 pub(super) fn delete(connection: &Connection, ids: &[MessageId]) -> Result<usize, Failure> {
+    if ids.len() == 1 {
+        return delete_each(connection, ids);
+    }
+    connection.execute_batch(MAKE_INDEXES)?;
+    let count = delete_each(connection, ids)?;
+    connection.execute_batch(DROP_INDEXES)?;
+    Ok(count)
+}
+
+fn delete_each(connection: &Connection, ids: &[MessageId]) -> Result<usize, Failure> {
     let mut current = connection
         .prepare_cached("DELETE FROM context WHERE key = 'current_message' AND value = ?")?;
     let mut message = connection.prepare_cached("DELETE FROM messages WHERE id = ?")?;
@@ -87,7 +113,7 @@ pub(super) fn remove_empty(connection: &Connection) -> Result<usize, Failure> {
         "SELECT id, parent_id FROM (SELECT rowid, * FROM messages ORDER BY rowid DESC LIMIT 100) m
          WHERE stop_reason IS NULL
            AND NOT EXISTS (SELECT 1 FROM content_blocks b WHERE b.message_id = m.id)
-           AND NOT EXISTS (SELECT 1 FROM messages c WHERE c.parent_id = m.id)",
+           AND NOT EXISTS (SELECT 1 FROM messages c WHERE c.rowid > m.rowid AND c.parent_id = m.id)",
     )?;
     let mut removed = 0;
     loop {

@@ -15,7 +15,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension as _, params_from_iter};
 
 use super::connection::connect;
-use super::schema::{CONVERSATION, FIND_ORIGINS, QUEUE, Schema};
+use super::schema::{CONVERSATION, FIND_ORIGINS, PAGE, QUEUE, Schema};
 use super::{Failure, context, prune};
 use crate::paths::{open_or_create, remove_if_exists, sync_folder, with_ending};
 
@@ -25,8 +25,7 @@ const SHM: &str = "-shm";
 /// Number of consecutive unreadable rows after which the table is taken to end. An inner page of the tree has some thousand
 /// rows below it.
 const MOST_MISSES: usize = 5_000;
-/// Size of the first page, and the position in it of the number of pages.
-const PAGE: usize = 4096;
+/// Position of the number of pages in the first one.
 const PAGE_COUNT: std::ops::Range<usize> = 28..32;
 
 /// Result of salvaging a database.
@@ -134,11 +133,26 @@ fn keep_damaged(path: &Path) -> io::Result<PathBuf> {
 
 /// Opens a copy of the damaged database; replaces its first page if that is unreadable.
 fn open_damaged(schema: &Schema, work_copy: &Path) -> Result<Connection, Failure> {
-    if let Ok(connection) = open_leniently(work_copy)
-        && schema.try_tables(&connection).is_ok()
-    {
+    let readable = || {
+        let connection = open_leniently(work_copy).ok()?;
+        let is_readable = schema.try_tables(&connection).is_ok();
+        is_readable.then_some(connection)
+    };
+    if let Some(connection) = readable() {
         return Ok(connection);
     }
+    // How large its pages were was in the first one: with the wrong size the schema is not found behind it.
+    for page in [schema.page(), PAGE] {
+        replace_first_page(&schema.by_steps(page), work_copy)?;
+        if let Some(connection) = readable() {
+            return Ok(connection);
+        }
+    }
+    open_leniently(work_copy)
+}
+
+/// Replaces the first page of a damaged database by that of a new one; all pages, if it is shorter than a new one.
+fn replace_first_page(schema: &Schema, work_copy: &Path) -> Result<(), Failure> {
     let template = with_ending(work_copy, "-template");
     schema.create_empty(&template)?;
     let mut pages = fs::read(&template)?;
@@ -147,9 +161,11 @@ fn open_damaged(schema: &Schema, work_copy: &Path) -> Result<Connection, Failure
     pages[PAGE_COUNT].fill(0);
     let file = open_or_create(work_copy)?;
     let is_short = file.metadata()?.len() < pages.len() as u64;
-    let replacement = if is_short { &pages } else { &pages[..PAGE] };
-    file.write_all_at(replacement, 0)?;
-    open_leniently(work_copy)
+    let replacement = match pages.get(..usize::from(schema.page())) {
+        Some(first) if !is_short => first,
+        _ => &pages,
+    };
+    Ok(file.write_all_at(replacement, 0)?)
 }
 
 fn open_leniently(path: &Path) -> Result<Connection, Failure> {
@@ -321,4 +337,28 @@ fn remove_database(path: &Path) -> io::Result<()> {
     ["", WAL, SHM]
         .into_iter()
         .try_for_each(|ending| remove_if_exists(&with_ending(path, ending)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A conversation of an earlier version had larger pages, which only its first page says.
+    #[test]
+    fn a_conversation_of_larger_pages_is_recovered_without_its_first_page() {
+        let folder = tempfile::tempdir().unwrap();
+        for page in [CONVERSATION.page(), PAGE] {
+            let path = folder.path().join(format!("{page}.db"));
+            CONVERSATION.by_steps(page).create_empty(&path).unwrap();
+            let connection = Connection::open(&path).unwrap();
+            let messages = "WITH RECURSIVE counted (value) AS (VALUES (0) UNION ALL SELECT value + 1 FROM counted WHERE value < 999) \
+                INSERT INTO messages (id, role, seq, created_at, origin) \
+                SELECT 'm' || value, 'user', value, 0, 'prompt' FROM counted";
+            connection.execute_batch(messages).unwrap();
+            connection.close().unwrap();
+            let file = open_or_create(&path).unwrap();
+            file.write_all_at(&vec![0; usize::from(page)], 0).unwrap();
+            assert_eq!(conversation(&path).unwrap().messages, 1000, "{page}");
+        }
+    }
 }

@@ -11,6 +11,7 @@
 //! - `content_blocks`: the types `thinking`, `redacted_thinking`, `image`, `other`. `tool_output` is NULL if
 //!   `details.spool` names a file; it is the last column, so that the other columns are read without loading it. For a
 //!   tool result, `content` is what the model saw, NULL if it saw the full output.
+//!   `details.output_in` names the one of the tool's details that is null because it is the text in `tool_output`.
 //! - `tool_calls`: the journal of calls. A finished call keeps its result here until the message of results is stored.
 //! - `file_steps`, `file_states`: states of files before they were changed by a run (`message_id` is its prompt) or by
 //!   a rewind to the state before the step `target`. Each content is stored once, in the first row with its SHA-256; it
@@ -65,6 +66,7 @@ pub(super) const FIND_ORIGINS: &str = find_origins!();
 /// Migrations to the current schema of a conversation; `user_version` is the number of those applied.
 pub(super) const CONVERSATION: Schema = Schema {
     image: Some(include_bytes!("conversation.db")),
+    page: SMALL_PAGE,
     steps: &[
     "
 CREATE TABLE messages (
@@ -171,6 +173,12 @@ ALTER TABLE messages ADD COLUMN opaque TEXT;
     "
 CREATE TABLE file_seals (step INTEGER NOT NULL, path BLOB NOT NULL, seal BLOB NOT NULL, PRIMARY KEY (step, path)) WITHOUT ROWID;
 ",
+    // Each turn wrote a page of each, and what looked there finds it by other ways; a deletion makes its own.
+    "
+DROP INDEX IF EXISTS messages_parent;
+DROP INDEX IF EXISTS tool_calls_message;
+DROP INDEX IF EXISTS events_message;
+",
 ]};
 
 /// Returns the temporary views and tables that make an older conversation readable without migrating it.
@@ -199,6 +207,7 @@ fn to_read(version: i64) -> String {
 /// Migrations to the current schema of a folder's queue of runs.
 pub(super) const RUNS: Schema = Schema {
     image: None,
+    page: PAGE,
     steps: &[
         "
 CREATE TABLE runs (
@@ -270,6 +279,7 @@ CREATE INDEX runs_open ON runs (priority DESC, id) WHERE state IN ('queued', 'ru
 /// Migrations to the current schema of a queue.
 pub(super) const QUEUE: Schema = Schema {
     image: None,
+    page: PAGE,
     steps: &["
 CREATE TABLE queue_messages (
     id TEXT PRIMARY KEY NOT NULL,
@@ -288,6 +298,10 @@ CREATE TABLE session_lock (
 "],
 };
 
+/// Bytes of a page of a conversation: a turn changes a few rows in each of a dozen pages, and writes these whole.
+const SMALL_PAGE: u16 = 1024;
+/// Bytes of a page of the other databases, of conversations of earlier versions, and of what a disk loses at once.
+pub(super) const PAGE: u16 = 4096;
 /// Position of the journal mode in the header of a database file, and its value for the write-ahead log.
 const JOURNAL_OFFSET: u64 = 18;
 const WRITE_AHEAD: [u8; 2] = [2, 2];
@@ -296,6 +310,8 @@ const WRITE_AHEAD: [u8; 2] = [2, 2];
 pub(super) struct Schema {
     /// The file of an empty one, if many are made: to make the tables takes a quarter of a start. The test below writes it.
     image: Option<&'static [u8]>,
+    /// Bytes of a page of a new one.
+    page: u16,
     /// Migrations, oldest first.
     steps: &'static [&'static str],
 }
@@ -318,6 +334,11 @@ impl Schema {
         if found == self.version() {
             return Ok(());
         }
+        self.apply_steps(connection)
+    }
+
+    /// Applies those migrations that the database lacks, in one transaction.
+    fn apply_steps(&self, connection: &mut Connection) -> Result<(), Failure> {
         let steps = self.steps.iter().map(|step| M::up(step)).collect();
         Migrations::new(steps)
             .to_latest(connection)
@@ -370,13 +391,23 @@ impl Schema {
 
     /// Returns the names of all tables.
     fn tables(&self) -> impl Iterator<Item = &'static str> {
-        let words = self
-            .steps
-            .iter()
-            .flat_map(|step| step.split("CREATE TABLE "));
-        words
-            .skip(1)
-            .filter_map(|rest| rest.split_whitespace().next())
+        let made = |step: &&'static str| step.split("CREATE TABLE ").skip(1);
+        let made = self.steps.iter().flat_map(made);
+        made.filter_map(|rest| rest.split_whitespace().next())
+    }
+
+    /// Returns the same kind, which makes its tables itself, with pages of this size.
+    pub(super) fn by_steps(&self, page: u16) -> Self {
+        Self {
+            image: None,
+            page,
+            ..*self
+        }
+    }
+
+    /// Returns the bytes of a page of a new one.
+    pub(super) fn page(&self) -> u16 {
+        self.page
     }
 
     /// Creates an empty database at `path`, replacing an existing file atomically. It is not durable until the file and
@@ -428,7 +459,13 @@ impl Schema {
         let mut connection = settled(Connection::open(std::path::absolute(draft)?)?)?;
         // No other process uses the draft, so it needs neither a journal nor syncs.
         connection.execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;")?;
-        self.migrate(&mut connection)?;
+        connection.pragma_update(None, "page_size", self.page)?;
+        // What a disk loses at once with the first page are pages that will have rows, and not the roots of the tables.
+        connection.execute_batch("CREATE TABLE spare (content)")?;
+        let rest = PAGE.saturating_sub(self.page);
+        connection.execute("INSERT INTO spare VALUES (zeroblob(?))", [rest])?;
+        self.apply_steps(&mut connection)?;
+        connection.execute_batch("DROP TABLE spare")?;
         fill(&connection)?;
         connection.close().map_err(|(_, error)| error)?;
         file.write_all_at(&WRITE_AHEAD, JOURNAL_OFFSET)?;
@@ -484,11 +521,10 @@ mod tests {
     fn the_image_is_what_the_migrations_make() {
         let folder = tempfile::tempdir().unwrap();
         let [made, copied] = ["made", "copied"].map(|name| folder.path().join(name));
-        let by_steps = Schema {
-            image: None,
-            ..CONVERSATION
-        };
-        by_steps.create_empty(&made).unwrap();
+        CONVERSATION
+            .by_steps(SMALL_PAGE)
+            .create_empty(&made)
+            .unwrap();
         let image = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/sqlite/conversation.db");
         if std::env::var("AH_WRITE_DOCS").as_deref() == Ok("1") {
             fs::copy(&made, &image).unwrap();

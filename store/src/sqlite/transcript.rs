@@ -73,7 +73,7 @@ fn viewed(connection: &Connection, mut branch: Vec<Arc<Message>>) -> Result<Tran
     };
     fill(connection, &mut branch[from..], &newer)?;
     let calls = match branch.last() {
-        Some(last) if last.role == Role::Assistant => calls::states(connection, &last.id)?,
+        Some(last) if last.role == Role::Assistant => calls::states(connection, last)?,
         _ => HashMap::new(),
     };
     let prefix = prefixes::last_of(connection, &branch)?;
@@ -193,7 +193,7 @@ fn results_after(
         return Ok(None);
     };
     let sql = format!(
-        "SELECT {HEAD} FROM messages WHERE parent_id = ? AND EXISTS (
+        "SELECT {HEAD} FROM messages WHERE parent_id = ?1 AND rowid > (SELECT rowid FROM messages WHERE id = ?1) AND EXISTS (
              SELECT 1 FROM content_blocks WHERE message_id = messages.id AND block_type = '{TOOL_RESULT}')
          ORDER BY rowid LIMIT 1"
     );

@@ -96,8 +96,8 @@ async fn a_truncated_log_leaves_an_intact_start_of_the_conversation() {
     let log_of = |paths: &Paths| format!("{}-wal", paths.database().display());
     let log = fs::read(log_of(&copy)).unwrap();
     // Cuts around each boundary of two frames, and within each frame.
-    let frames = (0..log.len()).step_by(4096 + 24);
-    let cuts = frames.flat_map(|at| [at, at + 31, at + 32, at + 2000]);
+    let frames = (0..log.len()).step_by(1024 + 24);
+    let cuts = frames.flat_map(|at| [at, at + 31, at + 32, at + 500]);
     let mut longest = 0;
     for cut in cuts.filter(|cut| *cut <= log.len()) {
         let torn = copy_files(&copy, &world.root().join("torn"));

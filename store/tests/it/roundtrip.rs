@@ -244,7 +244,7 @@ proptest! {
         in_memory(async |session| {
             let mut speaker = Speaker::default();
             append(&session, &speaker.prompt("go")).await;
-            let asking = speaker.calls(&["a"]);
+            let asking = speaker.calls(&[result.tool_use_id.as_str()]);
             append(&session, &asking).await;
             let results = speaker.results(vec![result.clone()]);
             let finish = finished(&asking, result.clone(), output.clone());

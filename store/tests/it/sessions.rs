@@ -186,7 +186,7 @@ async fn a_damaged_session_is_found_by_what_can_be_read_of_it() {
     let root: u32 = connection.query_row(root, [], |row| row.get(0)).unwrap();
     drop(connection);
     let file = File::options().write(true).open(paths.database()).unwrap();
-    file.write_all_at(&[0xff; 4096], u64::from(root - 1) * 4096)
+    file.write_all_at(&[0xff; 1024], u64::from(root - 1) * 1024)
         .unwrap();
     file.set_modified(SystemTime::now() - Duration::from_secs(60))
         .unwrap();

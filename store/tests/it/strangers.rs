@@ -125,14 +125,14 @@ fn forged(kind: &str, name: &str, sql: &str) -> String {
 fn put_journal(database: &Path, other: &Path) {
     let magic = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
     let name = other.as_os_str().as_encoded_bytes();
-    let pages = u32::try_from(fs::metadata(database).unwrap().len() / 4096).unwrap();
+    let pages = u32::try_from(fs::metadata(database).unwrap().len() / 1024).unwrap();
     let sum: u32 = name.iter().map(|byte| u32::from(*byte)).sum();
     let mut journal = magic.to_vec();
-    for number in [0, 1, pages, 512, 4096] {
+    for number in [0, 1, pages, 512, 1024] {
         journal.extend(number.to_be_bytes());
     }
     journal.resize(512, 0);
-    journal.extend((0x4000_0000_u32 / 4096 + 1).to_be_bytes());
+    journal.extend((0x4000_0000_u32 / 1024 + 1).to_be_bytes());
     journal.extend(name);
     journal.extend(u32::try_from(name.len()).unwrap().to_be_bytes());
     journal.extend(sum.to_be_bytes());
