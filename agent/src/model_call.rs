@@ -332,11 +332,23 @@ impl Session {
             }
         }
         match piece {
-            StreamEvent::Sent { payload_bytes } if *payload_bytes > PAYLOAD_WARN => {
-                self.emit(&EventKind::PayloadWarn {
-                    payload_bytes: *payload_bytes,
-                    threshold: PAYLOAD_WARN,
-                });
+            StreamEvent::Sent {
+                payload_bytes,
+                held_bytes,
+            } => {
+                let payload_bytes = *payload_bytes;
+                if let Some(held_bytes) = *held_bytes {
+                    self.emit(&EventKind::ConversationHeld {
+                        payload_bytes,
+                        held_bytes,
+                    });
+                }
+                if payload_bytes > PAYLOAD_WARN {
+                    self.emit(&EventKind::PayloadWarn {
+                        payload_bytes,
+                        threshold: PAYLOAD_WARN,
+                    });
+                }
             }
             StreamEvent::LeftOut { notice } => self.ports.audience.notice(notice),
             _ => {}

@@ -148,6 +148,9 @@ pub enum EventKind {
     },
     /// The request is unusually big.
     PayloadWarn { payload_bytes: u64, threshold: u64 },
+    /// The server was asked to continue the conversation that it holds. `held_bytes` were not sent; 0 if it has forgotten them, so that
+    /// all was sent.
+    ConversationHeld { payload_bytes: u64, held_bytes: u64 },
     /// The check of the run (`--until`) has run, or the run has ended; `is_last` tells that.
     Checked {
         #[serde(flatten)]
@@ -198,6 +201,7 @@ impl EventKind {
             Self::BudgetExceeded { .. } => "budget_exceeded",
             Self::PrefixBroken { .. } => "prefix_broken",
             Self::PayloadWarn { .. } => "payload_warn",
+            Self::ConversationHeld { .. } => "conversation_held",
             Self::Checked { .. } => "checked",
         }
     }
@@ -219,6 +223,7 @@ impl EventKind {
             | Self::BudgetExceeded { .. }
             | Self::PrefixBroken { .. }
             | Self::PayloadWarn { .. }
+            | Self::ConversationHeld { .. }
             | Self::Checked { .. } => true,
             Self::AgentStart { .. }
             | Self::ApiCallStart { .. }

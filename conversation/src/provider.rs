@@ -169,6 +169,9 @@ pub enum StreamEvent {
     Sent {
         /// Size of the encoded body, in bytes.
         payload_bytes: u64,
+        /// Size of what is not sent, as the server holds it; 0 if it has forgotten it, so that all is sent. `None` unless it was asked
+        /// to continue what it holds.
+        held_bytes: Option<u64>,
     },
     /// The attempt failed and another follows after a delay; everything received before is void.
     Retry(RetryNotice),

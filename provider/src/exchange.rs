@@ -136,7 +136,7 @@ impl Endpoint {
             endpoint: self.clone(),
             body: Some(body),
         };
-        let sent = stream::once(async move { Ok(StreamEvent::Sent { payload_bytes }) });
+        let sent = stream::once(async move { Ok(sent(payload_bytes)) });
         Box::pin(sent.chain(stream::once(attempt.open(reader)).try_flatten()))
     }
 
@@ -432,6 +432,14 @@ impl<B: Stream<Item = Result<Bytes, ProviderError>>, R: AnswerReader> AnswerStre
         let rest = async { while let Some(Ok(_)) = self.body.next().await {} };
         // After the timeout the connection is dropped; the answer is complete anyway.
         let _ = timeout(END_TIMEOUT, rest).await;
+    }
+}
+
+/// The event of a request that is sent, with a body of so many bytes.
+pub(crate) fn sent(payload_bytes: u64) -> StreamEvent {
+    StreamEvent::Sent {
+        payload_bytes,
+        held_bytes: None,
     }
 }
 

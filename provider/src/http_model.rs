@@ -252,6 +252,7 @@ impl<E: RequestEncoder, R: AnswerReader> HttpModel<E, R> {
             held: None,
             sockets: self.sockets.clone(),
             lost: 0,
+            is_forgotten: false,
         });
         let (body, events) = again.ask();
         let asked = Asked {
@@ -278,6 +279,24 @@ fn encoded(encoder: &mut impl RequestEncoder, request: &Request) -> Vec<Bytes> {
 
 fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn len(body: &[Bytes]) -> u64 {
+    body.iter().map(|piece| piece.len() as u64).sum()
+}
+
+/// Returns the events with the size of what the server holds of the request.
+fn counted(events: EventStream, held: Option<u64>) -> EventStream {
+    let Some(held) = held else {
+        return events;
+    };
+    let counted = events.map(move |mut event| {
+        if let Ok(StreamEvent::Sent { held_bytes, .. }) = &mut event {
+            *held_bytes = Some(held);
+        }
+        event
+    });
+    Box::pin(counted)
 }
 
 /// A request that was sent, and its answer.
@@ -343,6 +362,8 @@ struct Again<E, R> {
     sockets: Option<Arc<Sockets>>,
     /// How many sockets were lost over which all of it was sent.
     lost: u32,
+    /// Whether the server has forgotten what it held.
+    is_forgotten: bool,
 }
 
 /// What a server that is asked to hold a conversation was sent.
@@ -383,8 +404,12 @@ impl<E: RequestEncoder, R: AnswerReader> Again<E, R> {
                         return Some(body);
                     };
                     socket = sockets.take(&rest_of.answer);
+                    if socket.is_some() {
+                        return Some(body);
+                    }
+                    self.is_forgotten = true;
                     // What was held is taken, so that the second is all of it.
-                    if socket.is_some() { Some(body) } else { held() }
+                    held()
                 }),
             };
             let held = held.map(|held| HeldBody {
@@ -394,17 +419,21 @@ impl<E: RequestEncoder, R: AnswerReader> Again<E, R> {
             (whole, held)
         };
         let reader = (self.reader)();
+        let mut held_bytes = self.is_forgotten.then_some(0);
         let Some(HeldBody { body, rest_of }) = held else {
             self.held = None;
             let events = self.endpoint.ask(whole.clone(), reader);
-            return (Arc::new(whole), events);
+            return (Arc::new(whole), counted(events, held_bytes));
         };
+        if rest_of.is_some() {
+            held_bytes = Some(len(&whole).saturating_sub(len(&body)));
+        }
         self.held = Some(rest_of.map_or(Sent::All, Sent::RestOf));
         let events = match &sockets {
             Some(sockets) => over_socket::ask(&self.endpoint, sockets, socket, &body, reader),
             None => self.endpoint.ask(body, reader),
         };
-        (Arc::new(whole), events)
+        (Arc::new(whole), counted(events, held_bytes))
     }
 
     /// Learns from `error` what the server holds after it was sent the rest of a conversation; returns whether all of it is worth
@@ -421,6 +450,7 @@ impl<E: RequestEncoder, R: AnswerReader> Again<E, R> {
         }
         let is_forgotten = may_be_forgotten(error) || is_lost(error);
         if is_forgotten {
+            self.is_forgotten = true;
             self.count_forgotten();
         }
         is_forgotten

@@ -25,7 +25,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
 use crate::decode::AnswerReader;
-use crate::exchange::{Endpoint, is_unreachable};
+use crate::exchange::{Endpoint, is_unreachable, sent};
 use crate::failure;
 use crate::socket::{Socket, Sockets};
 
@@ -81,7 +81,7 @@ pub fn ask<R: AnswerReader>(
         let events = endpoint.events(messages, deadline, reader);
         Ok(events.flat_map(|event| stream::iter(accepted(&event).into_iter().chain([event]))))
     };
-    let sent = stream::once(async move { Ok(StreamEvent::Sent { payload_bytes }) });
+    let sent = stream::once(async move { Ok(sent(payload_bytes)) });
     Box::pin(sent.chain(stream::once(opened).try_flatten()))
 }
 

@@ -196,7 +196,10 @@ impl Player {
     /// Takes the next turn and returns its steps as the answer to `request`.
     fn answer(&self, request: &Request, normalizer: &Normalizer) -> Vec<Step> {
         let at = self.take(request);
-        let mut steps = vec![Step::Event(StreamEvent::Sent { payload_bytes: 0 })];
+        let mut steps = vec![Step::Event(StreamEvent::Sent {
+            payload_bytes: 0,
+            held_bytes: None,
+        })];
         match self.turn_for(at, request, normalizer) {
             Ok(turn) => {
                 let context = TurnContext::new(request, at + 1, !self.scenario.strict);

@@ -75,7 +75,7 @@ impl<'a> SessionUpdate<'a> {
 
 fn of_piece(piece: &StreamEvent) -> Option<EventKind> {
     Some(match piece {
-        StreamEvent::Sent { payload_bytes } => EventKind::ApiCallStart {
+        StreamEvent::Sent { payload_bytes, .. } => EventKind::ApiCallStart {
             payload_bytes: *payload_bytes,
         },
         StreamEvent::Delta {

@@ -5,6 +5,7 @@ use ah_store::ApiCall;
 use serde_json::{Value, json};
 
 mod cache;
+mod held;
 
 use super::place::tree;
 use crate::args::json::Json;
@@ -17,15 +18,19 @@ use ah_terminal::print::table::{Align, table};
 
 /// Prints the requests of a session and their totals.
 pub fn run(config: &Config, plan: &SessionPlan, form: Json) -> Result<u8, Error> {
-    let mut calls = tree(plan, config)?.api_calls()?;
+    let tree = tree(plan, config)?;
+    let mut calls = tree.api_calls()?;
+    let held = held::Held::of(&tree.events()?);
     calls.retain(is_of_model);
     let catalog = config.catalog()?;
     if form.json {
         let mut all = to_json(&calls);
         all["cache_saved_usd"] = json!(cache::saved(&calls, &catalog));
+        all["held"] = held.to_json();
         print_json(&all)
     } else {
-        print(&(lines(&calls) + &breaks(&calls) + &cache::lines(&calls, &catalog)))
+        let cache = cache::lines(&calls, &catalog);
+        print(&(lines(&calls) + &breaks(&calls) + &cache + &held.line()))
     }
 }
 

@@ -40,6 +40,8 @@ fn soon(status: u16, kind: &str) -> Turn {
 /// A session with every type of event, and the fields of the events it printed.
 fn eventful() -> (World, Fields) {
     let world = World::new();
+    let state = json!({"conversationState": "on"}).to_string();
+    world.write("../home/.ah/settings.json", state);
     let server = Server::new([
         Turn {
             usage: costs(190_000, 20),

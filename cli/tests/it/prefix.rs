@@ -5,7 +5,7 @@ use ah_conversation::Usage;
 use ah_provider::script::failure::Failure;
 use ah_provider::script::format::{Block, Turn};
 use ah_testkit::mcp::McpScript;
-use ah_testkit::script::{thinks, uses};
+use ah_testkit::script::{says, thinks, uses};
 use ah_testkit::server::Server;
 use ah_testkit::server::messages::binding::{continues, stretch};
 use serde_json::{Value, json};
@@ -390,6 +390,46 @@ fn a_server_that_holds_the_conversation_is_sent_what_is_new() {
         let (least, most) = sizes.iter().min().zip(sizes.iter().max()).unwrap();
         assert!(most * 20 <= least * 21, "{model}: {sizes:?}");
     }
+}
+
+/// The same over a WebSocket; `ah usage` says how much was not sent.
+#[test]
+fn a_server_that_opens_sockets_is_sent_what_is_new() {
+    let world = World::new();
+    let state = json!({"conversationState": "on"}).to_string();
+    world.write("../home/.ah/settings.json", state);
+    let looks_at = |at: usize| uses("bash", json!({"command": format!("true {at:02}")}));
+    let turns = (0..12).map(looks_at);
+    let turns = turns.chain([says("A"), looks_at(12), says("B")]);
+    let server = Server::new(turns).opens_sockets();
+    for prompt in ["one", "two"] {
+        let model = "openai-responses/gpt-6.2-sol";
+        let ah = world.asking(&server, ["-m", model, prompt]);
+        ah.env("OPENAI_BASE_URL", server.url())
+            .env("OPENAI_API_KEY", "key-of-a-test")
+            .run()
+            .expect(0);
+    }
+    assert_eq!(server.refusals(), Vec::<String>::new());
+    let requests = server.requests();
+    let starts = requests
+        .iter()
+        .map(|it| it.body["previous_response_id"].is_null());
+    // Another process has no socket.
+    let expected: Vec<_> = (0..15).map(|at| at == 0 || at == 13).collect();
+    assert_eq!(starts.collect::<Vec<_>>(), expected);
+    let sizes: Vec<_> = requests[2..13].iter().map(|it| it.bytes).collect();
+    let (least, most) = sizes.iter().min().zip(sizes.iter().max()).unwrap();
+    assert!(most * 20 <= least * 21, "{sizes:?}");
+    let usage = world.ah(["usage"]).run().expect(0).stdout;
+    assert!(
+        usage.contains("13 requests sent only what was new"),
+        "{usage}"
+    );
+    assert!(
+        usage.contains("0 times the server had forgotten"),
+        "{usage}"
+    );
 }
 
 /// Where the settings ask for it, the server writes the summary, and its block stands for what it summarises. A model

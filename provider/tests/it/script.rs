@@ -144,7 +144,7 @@ turns:
 "#,
     );
     insta::assert_snapshot!(ask(&script, &[user(0, "hello")]).await, @r#"
-    Sent { payload_bytes: 0 }
+    Sent { payload_bytes: 0, held_bytes: None }
     Started { id: "msg_m0", usage: Usage { input_tokens: 7, output_tokens: 0, cache_creation_input_tokens: 0, cache_read_input_tokens: 0, cache_creation_1h_input_tokens: 0, web_search_requests: 0 } }
     BlockStarted { index: 0, block: Thinking("") }
     Delta { index: 0, delta: Thinking("Hm.") }
@@ -181,7 +181,7 @@ turns:
 "#,
     );
     insta::assert_snapshot!(ask(&script, &[]).await, @r#"
-    Sent { payload_bytes: 0 }
+    Sent { payload_bytes: 0, held_bytes: None }
     Started { id: "msg_0", usage: Usage { input_tokens: 0, output_tokens: 0, cache_creation_input_tokens: 0, cache_read_input_tokens: 0, cache_creation_1h_input_tokens: 0, web_search_requests: 0 } }
     BlockStarted { index: 0, block: ToolUse { id: toolu_0_0, name: "bash", input: Object {} } }
     Delta { index: 0, delta: InputJson("{") }

@@ -160,7 +160,7 @@ async fn a_different_request_is_shown_as_a_diff() {
     let answers = play(&replay, "total 3\nin 12ms").await;
     assert!(answers[0].ends_with("Ended"));
     insta::assert_snapshot!(answers[1], @"
-    Sent { payload_bytes: 0 }
+    Sent { payload_bytes: 0, held_bytes: None }
     Script: the request is not what turn 2 of the scenario `test` expects: it differs from the recorded one:
     --- scenario
     +++ request
