@@ -7,8 +7,11 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::thread;
 
+use ah_testkit::script::{says, uses};
+use serde_json::json;
+
 use crate::binary::{Ended, World};
-use crate::sandbox::is_missing;
+use crate::sandbox::{is_missing, stored_results};
 
 /// The programs that a job needs, and its script, which exits 0 or prints the error and fails.
 const JOBS: &[(&str, &str)] = &[
@@ -257,6 +260,35 @@ fn ordinary_jobs_work() {
         }
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// Returns how many calls with these lines are asked about. Nobody answers.
+fn questions(sandbox: &str, lines: impl Iterator<Item = String>) -> usize {
+    let world = World::new();
+    let calls = lines.map(|line| uses("bash", json!({ "command": line })));
+    let turns: Vec<_> = calls.chain([says("Done.")]).collect();
+    let model = world.scenario("s", turns);
+    world
+        .as_typed(["-n", sandbox, "-m", &model, "go"])
+        .run()
+        .expect(0);
+    let results = stored_results(&world);
+    assert_eq!(results.len(), JOBS.len());
+    let is_asked = |result: &&String| result.contains("was denied");
+    results.iter().filter(is_asked).count()
+}
+
+#[test]
+fn no_ordinary_job_is_asked_about_in_the_sandbox_and_each_is_without() {
+    if is_missing() {
+        return;
+    }
+    // It is judged and not run.
+    let judged = |job: &str| format!("if false; then\n{job}\nfi");
+    let jobs = || JOBS.iter().map(|(_, job)| *job);
+    assert_eq!(questions("--sandbox", jobs().map(judged)), 0);
+    let all = questions("--no-sandbox", jobs().map(str::to_owned));
+    assert_eq!(all, JOBS.len());
 }
 
 #[test]
