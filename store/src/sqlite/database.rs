@@ -34,6 +34,8 @@ use ah_ids::uuid_of;
 const PROCESSING: &str = "processing";
 const IDLE: &str = "idle";
 const CLOSED: &str = "closed";
+/// The log is copied to the database at 4 MB: until then a page that each turn changes is written to the log alone.
+const KEEP_LOG: &str = "PRAGMA wal_autocheckpoint = 4000";
 
 /// A conversation open for writing.
 pub(super) struct Database {
@@ -472,6 +474,7 @@ fn open_for_writing(paths: &Paths) -> Result<OpenedDatabase, Failure> {
     keep_log_on_close(&connection, true)?;
     CONVERSATION.migrate(&mut connection)?;
     connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
+    connection.query_row(KEEP_LOG, [], |_| Ok(()))?;
     // A power loss may undo all of this without harm, so it need not wait for the disk.
     set_durability(
         &connection,
