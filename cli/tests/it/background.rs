@@ -432,3 +432,25 @@ fn a_question_elsewhere_has_every_answer() {
     assert_eq!(seat.leaves(), 0);
     end(&world);
 }
+
+/// What was chosen is seen with its question, and not told again as the result of the call.
+#[test]
+fn an_answer_that_is_given_elsewhere_is_shown_once() {
+    let world = World::new();
+    let option = |label: &str| json!({"label": label, "description": label});
+    let options = [option("SQLite"), option("Postgres")];
+    let asked = json!({"question": "Which one?", "header": "Store", "options": options});
+    let ask = uses("ask_user_question", json!({"questions": [asked]}));
+    let server = Server::new([ask, says("Chosen.")]);
+    let session = begun(&world, &server, &["-n"]);
+    let mut seat = Seat::take(world.as_typed(["attach", &session]));
+    seat.sees("[Store] Which one?");
+    seat.says("1");
+    seat.sees("Chosen.");
+    let screen = seat.screen();
+    assert!(screen.contains("→ SQLite"), "{screen}");
+    assert!(!screen.contains("The user has answered"), "{screen}");
+    seat.types("\x04");
+    assert_eq!(seat.leaves(), 0);
+    end(&world);
+}

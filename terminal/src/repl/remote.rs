@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io::{self, Write as _};
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ah_config::{Config, Error};
 use ah_conversation::{
@@ -195,6 +195,8 @@ struct RemoteWorker<'a> {
     is_watching_only: bool,
     /// Open questions.
     asked: HashMap<u64, Closer>,
+    /// Questions that were answered here since the last results.
+    answered: Arc<Mutex<Vec<String>>>,
 }
 
 /// The run in progress, as far as it is shown.
@@ -248,6 +250,7 @@ impl<'a> RemoteWorker<'a> {
             run: Run::default(),
             is_watching_only: false,
             asked: HashMap::new(),
+            answered: Arc::default(),
         }
     }
 
@@ -319,7 +322,7 @@ impl<'a> RemoteWorker<'a> {
             }
             _ => {
                 crate::note(
-                    "not while attached: `ah -r` opens the session itself once its run is over",
+                    "not available while attached: `ah -r` opens the session itself once its run has ended",
                 );
                 if !self.run.is_shown {
                     self.tell(Input::Ended(Ending::Well));
@@ -333,7 +336,7 @@ impl<'a> RemoteWorker<'a> {
             RemoteEvent::Message(message) => self.message(&message, frontend, replay),
             RemoteEvent::Reset => {
                 self.run.answer.clear();
-                crate::note("the conversation was changed elsewhere; it is now:");
+                crate::note("the conversation was changed elsewhere and is now:");
             }
             RemoteEvent::Answer(Growth::Piece(piece)) => {
                 // What it thinks and calls is shown with its message.
@@ -368,7 +371,11 @@ impl<'a> RemoteWorker<'a> {
                 let said = message.text();
                 self.forget_queued(|queued| said.contains(queued));
             }
-            Origin::Results => self.tell(requested()),
+            Origin::Results => {
+                let answered = std::mem::take(&mut *lock(&self.answered));
+                replay.note_answered(&answered);
+                self.tell(requested());
+            }
             _ => {}
         }
         let shown = std::mem::take(&mut self.run.answer);
@@ -463,14 +470,17 @@ impl<'a> RemoteWorker<'a> {
         frontend.set_apart();
         let mut asker = Asker::open(&self.link.inputs);
         self.asked.insert(question.id, asker.closer());
-        let session = self.session.clone();
+        let (session, answered) = (self.session.clone(), self.answered.clone());
         tokio::spawn(async move {
             let id = question.id;
             let asked = tokio::task::spawn_blocking(move || ask(&question, &mut asker));
-            if let Ok(Ok(Some(answers))) = asked.await
-                && let Err(reason) = session.answer(id, answers).await
-            {
-                crate::note(&reason);
+            if let Ok(Ok(Some(answers))) = asked.await {
+                // Before the result can come. Somebody else's answer is not known here, and is shown.
+                lock(&answered).extend(answers.keys().cloned());
+                if let Err(reason) = session.answer(id, answers).await {
+                    lock(&answered).clear();
+                    crate::note(&reason);
+                }
             }
         });
     }
@@ -517,6 +527,10 @@ fn print(happened: &Receiver<Input>) {
             _ => {}
         }
     }
+}
+
+fn lock(answered: &Mutex<Vec<String>>) -> MutexGuard<'_, Vec<String>> {
+    answered.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn tell(inputs: &Sender<Input>, input: Input) {

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::sync::PoisonError;
 
-use ah_conversation::{ContentBlock, Message, Origin, Role, ToolUse, ToolUseId, neutralise};
+use ah_conversation::{ContentBlock, Input, Message, Origin, Role, ToolUse, ToolUseId, neutralise};
 use ah_render::tool;
+use serde_json::Value;
 
 use super::Text;
 use crate::print::said;
@@ -44,6 +45,23 @@ impl<'a> Replay<'a> {
             // What the program told the model was not shown then either.
             _ => {}
         }
+    }
+
+    /// Notes that questions were answered at this terminal: the result of the call that asks them says nothing new.
+    pub fn note_answered(&self, questions: &[String]) {
+        let asks = |call: &ToolUse| {
+            let Input::Object(input) = &call.input else {
+                return false;
+            };
+            let asked = input.get("questions").and_then(Value::as_array);
+            asked.into_iter().flatten().any(|one| {
+                let text = one.get("question").and_then(Value::as_str);
+                text.is_some_and(|text| questions.iter().any(|known| known == text))
+            })
+        };
+        let mut state = self.lock();
+        let calls = self.calls.iter().filter(|(_, (_, call))| asks(call));
+        state.answered.extend(calls.map(|(id, _)| id.clone()));
     }
 
     /// Writes what was collected.
