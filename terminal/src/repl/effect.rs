@@ -72,9 +72,13 @@ impl Effect {
         }
     }
 
-    /// Returns whether it is a prompt to the model.
+    /// Returns whether it is a prompt to the model, which is printed where it begins.
     pub fn is_prompt(&self) -> bool {
-        matches!(self, Self::Task(Task::Prompt(_) | Task::Show(..)))
+        match self {
+            Self::Task(Task::Prompt(_) | Task::Show(..) | Task::Aside(_)) => true,
+            Self::Task(Task::Goal(words)) => !matches!(&**words, "" | "off"),
+            _ => false,
+        }
     }
 }
 

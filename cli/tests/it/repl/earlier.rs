@@ -28,7 +28,8 @@ fn a_prompt_is_edited_and_the_tree_shows_where_one_is() {
     seat.sees("echo one");
     seat.types("\r");
     seat.sees_no_more("edit:");
-    seat.sees("\n> echo two\n");
+    // It is in the input.
+    seat.sees("─\n> echo two\n");
     seat.says(" again");
     seat.sees("Three.");
     seat.sees_no_more("interrupts");
@@ -55,7 +56,7 @@ fn a_prompt_is_edited_and_the_tree_shows_where_one_is() {
     // The first prompt begins anew.
     seat.types("echo one\r");
     seat.sees_no_more("message:");
-    seat.sees("> echo one");
+    seat.sees("─\n> echo one\n");
     seat.says("!");
     seat.sees("Four.");
     seat.sees_no_more("interrupts");
@@ -80,6 +81,12 @@ fn a_side_question_stays_out_of_the_conversation() {
     seat.says("/btw where does one see it?");
     seat.sees("It is in the sky.");
     seat.sees_no_more("interrupts");
+    assert_eq!(
+        seat.screen().matches("> /btw").count(),
+        1,
+        "{}",
+        seat.screen()
+    );
     seat.says("paint it");
     seat.sees("Done.");
     seat.sees_no_more("interrupts");
