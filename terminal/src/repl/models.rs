@@ -27,12 +27,13 @@ pub fn entries(
         |name: &str, value: &str, server: &str, entry: Option<&ModelEntry>, about: &str| {
             let is_usable = usable.iter().any(|known| known == server);
             let is_present = catalog.resolve(value) == present;
+            // What decides comes first: the end of a row is cut off on a narrow terminal.
             let mut facts: Vec<String> = Vec::new();
-            facts.extend((!about.is_empty()).then(|| about.to_owned()));
-            facts.extend(entry.map(|entry| format!("{} tokens", count(entry.context_window))));
-            facts.extend(entry.and_then(|entry| entry.price.as_ref()).map(price));
-            facts.extend((!is_usable).then(|| "no key: /login".to_owned()));
             facts.extend(is_present.then(|| "in use".to_owned()));
+            facts.extend((!is_usable).then(|| "no key: /login".to_owned()));
+            facts.extend(entry.and_then(|entry| entry.price.as_ref()).map(price));
+            facts.extend(entry.map(|entry| format!("{} tokens", count(entry.context_window))));
+            facts.extend((!about.is_empty()).then(|| about.to_owned()));
             let label = format!("{name:<34} {}", facts.join(" · "));
             let label = label.trim_end().to_owned();
             let value = value.to_owned();

@@ -52,14 +52,15 @@ fn rules_are_seen_changed_and_removed_in_place() {
 fn the_list_of_models_has_prices_and_a_near_miss_is_told() {
     let world = World::new();
     let server = Server::new([says("Unused.")]);
-    let mut seat = Seat::of_size(world.asking(&server, ["-m", "sonnet"]), 120, 30);
+    let mut seat = Seat::take(world.asking(&server, ["-m", "sonnet"]));
     seat.says("/model sonett");
     seat.sees("unknown model `sonett`; did you mean `sonnet`?");
     seat.says("/model");
     seat.sees("model:");
     seat.types("sonnet");
-    seat.sees(" in / $");
-    seat.sees("in use");
+    // Also where there are only eighty columns.
+    seat.sees("in use · $");
+    seat.sees(" out · ");
     seat.types("\x1b");
     seat.sees_no_more("model:");
     // What was typed before the list was there is in the input.
