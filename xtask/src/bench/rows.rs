@@ -188,9 +188,7 @@ fn typing(pair: &Pair) -> Result<Vec<Row>> {
     let answer = laid_out().within(TIME);
     let typed = |requests, script: Script| {
         repeat(5, || {
-            Ok(agent
-                .converse(&agent.folder()?, requests, script.clone())?
-                .1)
+            agent.converse(&agent.folder()?, requests, script.clone())
         })
     };
     let beside = typed(
@@ -201,8 +199,8 @@ fn typing(pair: &Pair) -> Result<Vec<Row>> {
         }),
     )?;
     let typed = typed(1, Arc::new(move |_| answer.clone()))?;
-    let delays = |typed: &[Typed]| -> Vec<_> {
-        let delays = typed.iter().flat_map(|typed| typed.delays.clone());
+    let delays = |typed: &[(Run, Typed)]| -> Vec<_> {
+        let delays = typed.iter().flat_map(|(_, typed)| typed.delays.clone());
         delays.collect()
     };
     let latency = |delays: Vec<_>| {
@@ -211,12 +209,23 @@ fn typing(pair: &Pair) -> Result<Vec<Row>> {
             Figure::milliseconds(percentile_99(delays), 16.0),
         ]
     };
-    let per_second = |typed: &Typed| {
+    let per_second = |(_, typed): &(Run, Typed)| {
         let thousandths = typed.frames as u128 * 1_000_000 / typed.time.as_millis();
         u32::try_from(thousandths).unwrap_or(u32::MAX)
     };
     let frames = f64::from(median_of(&typed, per_second)) / 1e3;
+    let own = median_of(&typed, |(run, _)| run.memory.own);
+    let idle: usize = typed.iter().map(|(_, typed)| typed.idle).sum();
     Ok(vec![
+        Row {
+            what: "a conversation: from its start until keys are read, its own memory at most, frames while nothing happens",
+            figures: vec![
+                Figure::milliseconds(median_of(&typed, |(_, typed)| typed.ready), 150.0),
+                Figure::megabytes(own, 30.0),
+                Figure::more(idle),
+            ],
+            best: None,
+        },
         Row {
             what: "from a key to the screen while such an answer comes within 3 s: median, 99 of 100",
             figures: latency(delays(&typed)),

@@ -13,6 +13,8 @@ use anyhow::{Result, bail, ensure};
 
 /// Time between two characters, faster than anybody types.
 const EVERY: Duration = Duration::from_millis(23);
+/// Time in which a program that has nothing to do is watched.
+const STILL: Duration = Duration::from_secs(1);
 /// Time after which the program counts as hung.
 const HANG: Duration = Duration::from_secs(60);
 /// First character typed; the others follow it in Unicode.
@@ -27,6 +29,10 @@ const EXIT: &[u8] = b"\x03\x03\x03";
 
 /// Measurements of one answer.
 pub struct Typed {
+    /// Time from the start until keys are read.
+    pub ready: Duration,
+    /// Number of frames drawn in a second in which nothing happens.
+    pub idle: usize,
     /// Time from each key press to the character's appearance.
     pub delays: Vec<Duration>,
     /// Number of frames drawn.
@@ -46,7 +52,15 @@ pub fn type_along(terminal: &File) -> Result<Typed> {
 }
 
 fn ask_and_type(mut hands: &File, screen: &mut Screen) -> Result<Typed> {
-    screen.wait_for(READY)?;
+    let started = screen.started;
+    let ready = screen.wait_for(READY)?.saturating_duration_since(started);
+    // What belongs to the start comes first.
+    let still = Instant::now() + STILL;
+    while screen.look_until(still) {}
+    let before = screen.count(FRAME);
+    let still = Instant::now() + STILL;
+    while screen.look_until(still) {}
+    let idle = screen.count(FRAME) - before;
     hands.write_all(b"go\r")?;
     screen.wait_for(b"go")?;
     let (begun, before) = (Instant::now(), screen.count(FRAME));
@@ -66,6 +80,8 @@ fn ask_and_type(mut hands: &File, screen: &mut Screen) -> Result<Typed> {
         "the answer was complete before anything was typed"
     );
     Ok(Typed {
+        ready,
+        idle,
         delays,
         frames: screen.count(FRAME) - before,
         time: begun.elapsed(),
@@ -76,6 +92,8 @@ fn ask_and_type(mut hands: &File, screen: &mut Screen) -> Result<Typed> {
 struct Screen {
     incoming: Receiver<(Instant, Vec<u8>)>,
     bytes: Vec<u8>,
+    /// Time at which it was first looked at.
+    started: Instant,
     /// Time at which the last bytes came.
     last: Instant,
 }
@@ -97,6 +115,7 @@ impl Screen {
         Ok(Self {
             incoming,
             bytes: Vec::new(),
+            started: Instant::now(),
             last: Instant::now(),
         })
     }
