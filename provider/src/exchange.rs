@@ -24,6 +24,7 @@ use crate::failure;
 use crate::near::is_near;
 use crate::pieces::Pieces;
 use crate::refused;
+use crate::unreached;
 
 /// Limit of an answer, in bytes as they are decompressed: several times what the longest takes, of 128,000 tokens with an
 /// event for each.
@@ -42,14 +43,6 @@ const PIECES_AHEAD: usize = 32;
 const NUMBERS_TIMEOUT: Duration = Duration::from_secs(2);
 /// Timeout for the end of the response body after the end of the model's answer.
 const END_TIMEOUT: Duration = Duration::from_millis(100);
-
-/// Words of an error of a connection that could not be opened.
-const CANNOT_CONNECT: &str = "cannot connect to";
-
-/// Whether the server could not be reached.
-pub(crate) fn is_unreachable(error: &ProviderError) -> bool {
-    error.message.starts_with(CANNOT_CONNECT)
-}
 
 /// Timeouts of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -565,7 +558,7 @@ fn network(error: &reqwest::Error, host: &str, setting_names: &SettingNames) -> 
          SSL_CERT_FILE",
         setting_names.address
     );
-    let message = format!("{CANNOT_CONNECT} {host}: {cause}");
+    let message = unreached::told(host, &cause.to_string());
     ProviderError {
         hint: Some(hint),
         ..ProviderError::new(ErrorClass::Network, message)

@@ -48,6 +48,7 @@ pub mod server;
 mod signing;
 mod socket;
 mod too_long;
+mod unreached;
 mod upstream;
 pub mod ways;
 pub mod window;

@@ -25,9 +25,10 @@ use tokio::time::{Instant, timeout, timeout_at};
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
 use crate::decode::AnswerReader;
-use crate::exchange::{Endpoint, is_unreachable, sent};
+use crate::exchange::{Endpoint, sent};
 use crate::failure;
 use crate::socket::{Socket, Sockets};
+use crate::unreached::is_unreachable;
 
 /// Kind of an error of a socket that was lost, of which the request knows nothing else.
 const LOST: &str = "websocket_lost";
