@@ -1,4 +1,4 @@
-//! What the model is told of a call that did not run, in the words of the person who has said so.
+//! What the model is told of a call, in fewer words for a person: one that did not run, and one that runs on.
 
 use std::borrow::Cow;
 
@@ -21,6 +21,15 @@ pub fn in_short(output: &str) -> Cow<'_, str> {
         true => Cow::Borrowed("blocked: plan mode is read-only"),
         false => without_advice(output),
     }
+}
+
+/// Returns what a person reads of a call that has only begun something, if this is the output of one.
+pub fn in_background(output: &str) -> Option<&'static str> {
+    let first = output.lines().next()?;
+    let is_job = first.starts_with("started in the background as job ");
+    let is_agent =
+        first.starts_with("The subagent `") && first.contains(" works in the background as ");
+    (is_job || is_agent).then_some("running in the background (/tasks)")
 }
 
 #[cfg(test)]

@@ -424,6 +424,8 @@ impl Text {
         self.void_answer(state);
         let status = match status {
             0 => String::new(),
+            // The title of a web page has it mostly.
+            status if error.contains(&status.to_string()) => String::new(),
             status => format!(" ({status})"),
         };
         let wait = seconds(delay_ms);

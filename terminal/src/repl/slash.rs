@@ -281,6 +281,10 @@ const WORDS: &[(&str, &str)] = &[
 
 /// Returns a hint in the words of the conversation: its own commands in the place of options.
 pub fn in_its_words(hint: &str) -> String {
+    // A key that was refused, whoever's it is.
+    if hint.starts_with("check ") && hint.ends_with("_API_KEY") {
+        return format!("{hint}, or give another key with `/login`");
+    }
     let words = WORDS.iter();
     words.fold(hint.to_owned(), |hint, (there, here)| {
         hint.replace(there, here)
@@ -406,6 +410,10 @@ mod tests {
         assert_eq!(
             hint,
             "start a new session with `/new`, or use a model with a larger window"
+        );
+        assert_eq!(
+            in_its_words("check OPENAI_API_KEY"),
+            "check OPENAI_API_KEY, or give another key with `/login`"
         );
     }
 

@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
-use ah_testkit::script::says;
+use ah_testkit::script::{fails, says};
 use ah_testkit::server::Server;
 
 use crate::binary::World;
@@ -219,6 +219,32 @@ fn another_key_is_given_in_place() {
     };
     assert_eq!(keys("sk-first"), 1);
     assert!(keys("sk-second") >= 1, "{requests:?}");
+}
+
+/// What the hint of a refused key names leads on, there and then.
+#[test]
+fn a_refused_key_is_replaced_where_that_is_said() {
+    let world = World::new();
+    let server = Server::new([fails(401, "authentication_error"), says("Hello.")]);
+    let ah = world
+        .ah(["-m", "sonnet"])
+        .env("ANTHROPIC_BASE_URL", server.url())
+        .env("ANTHROPIC_API_KEY", "sk-first");
+    let mut seat = Seat::take(ah);
+    seat.says("Hi");
+    seat.sees("hint: check ANTHROPIC_API_KEY, or give another key with `/login`");
+    seat.says("/login");
+    seat.sees("Choose a model provider");
+    seat.types("\r");
+    seat.sees("API key (hidden):");
+    seat.says("sk-second");
+    seat.sees("ANTHROPIC_API_KEY saved to");
+    seat.sees("% of 200.0k");
+    seat.says("And now?");
+    seat.sees("Hello.");
+    seat.sees_no_more("Esc interrupts");
+    seat.types("\x04");
+    assert_eq!(seat.leaves(), 0);
 }
 
 /// A Ctrl-C while a key is tried ends the try, and not the conversation.

@@ -112,6 +112,8 @@ fn tasks_in_the_background_are_listed_seen_and_stopped() {
     seat.says("serve");
     seat.sees("Both run.");
     seat.sees_no_more("Esc interrupts");
+    // Not the words that the model is told, with ids and paths.
+    seat.sees("running in the background (/tasks)");
     seat.sees("2 tasks running · ");
     seat.says("/tasks");
     seat.sees("❯ #2 command: echo; echo forever; sleep 1000\n    running · ");

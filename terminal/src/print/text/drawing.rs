@@ -8,7 +8,7 @@ use ah_render::{Line, Style, wrap};
 use serde_json::Value;
 
 use super::{State, Text};
-use crate::print::in_short::in_short;
+use crate::print::in_short::{in_background, in_short};
 use std::borrow::Cow;
 use std::sync::PoisonError;
 
@@ -98,7 +98,10 @@ impl Text {
         let details = result.details.as_ref().map(JsonText::value);
         let output = match result.is_error {
             true => in_short(&output),
-            false => Cow::Borrowed(output.as_ref()),
+            false => match in_background(&output).filter(|_| self.view.is_conversation) {
+                Some(short) => Cow::Borrowed(short),
+                None => Cow::Borrowed(output.as_ref()),
+            },
         };
         let outcome = CallOutcome {
             output: without_agent_id(&output),
