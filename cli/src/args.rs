@@ -205,7 +205,7 @@ fn no_subcommand(words: &[OsString]) -> Result<(), Error> {
     };
     let is_alone = words.len() == 1;
     let line: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
-    let as_prompt = format!("for a prompt: ah -- {}", line.join(" "));
+    let as_prompt = format!("to send it as a prompt: ah -- {}", line.join(" "));
     let foreign = grammar::FOREIGN_SUBCOMMANDS.iter();
     let mut foreign = foreign.filter(|(_, most, _)| words.len() <= *most);
     if let Some((name, _, instead)) = foreign.find(|(name, ..)| *name == first) {

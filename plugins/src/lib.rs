@@ -369,7 +369,7 @@ impl<'a> Plugins<'a> {
             [one] => Ok(one.clone()),
             [] => Err(
                 Error::failure(format!("the plugin `{wanted}` is not installed"))
-                    .hint("`ah plugin list` lists those that are"),
+                    .hint("`ah plugin list` lists the installed ones"),
             ),
             several => Err(
                 Error::failure(format!("several plugins are named `{wanted}`"))

@@ -10,7 +10,7 @@ use super::grammar::command;
 
 /// Returns the command line that sends a subcommand's words to the model.
 fn as_prompt(name: &str, rest: &[OsString]) -> String {
-    let mut line = format!("for a prompt that begins so: ah -- {name}");
+    let mut line = format!("to send it as a prompt: ah -- {name}");
     for word in rest {
         line.push(' ');
         line.push_str(&word.to_string_lossy());

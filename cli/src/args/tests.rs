@@ -405,16 +405,16 @@ fn what_cannot_be_read_is_said_with_advice() {
   did you mean `--model`?
 show me the tests
   2 unexpected `the`
-  for a prompt that begins so: ah -- show me the tests
+  to send it as a prompt: ah -- show me the tests
 work on the login bug
   2 unrecognized subcommand `on`
-  `ah work --help` lists its commands; for a prompt that begins so: ah -- work on the login bug
+  `ah work --help` lists its commands; to send it as a prompt: ah -- work on the login bug
 branch
   2 `ah branch` needs a command
   `ah branch --help` lists them
 sessions mv
   2 unrecognized subcommand `mv`
-  `ah sessions --help` lists its commands; for a prompt that begins so: ah -- sessions mv
+  `ah sessions --help` lists its commands; to send it as a prompt: ah -- sessions mv
 -n --name x hi
   2 the argument `--new` cannot be used with `--name <NAME>`
   `ah --help` lists all options and commands
@@ -601,7 +601,7 @@ fn an_unknown_subcommand_is_an_error() {
         let error = parse_words(words).unwrap_err();
         assert_eq!(error.message, expected, "{words:?}");
         let hint = error.hint.unwrap();
-        assert!(hint.contains("for a prompt: ah -- "), "{hint}");
+        assert!(hint.contains("to send it as a prompt: ah -- "), "{hint}");
     }
     for words in [
         &["update", "the", "readme"][..],

@@ -156,7 +156,7 @@ fn only(running: &[Found], config: &Config) -> Result<String, Error> {
         [one] => Ok(one.id.clone()),
         [] => {
             let nothing = Error::failure("no background runs");
-            Err(nothing.hint("`ah -d PROMPT` begins a run there; `ah -r` opens a session here"))
+            Err(nothing.hint("`ah -d PROMPT` starts one; `ah -r` opens a session here"))
         }
         several => {
             let lines = several.iter().map(|session| {

@@ -197,22 +197,22 @@ fn words_after_a_subcommand_are_never_run() {
     insta::assert_snapshot!(pages(|_| (), &lines), @"
 $ ah sessions of the week
 error: unrecognized subcommand `of`
-hint: `ah sessions --help` lists its commands; for a prompt that begins so: ah -- sessions of the week
+hint: `ah sessions --help` lists its commands; to send it as a prompt: ah -- sessions of the week
 exit code 2
 
 $ ah usage of tabs
 error: unexpected `of`
-hint: for a prompt that begins so: ah -- usage of tabs
+hint: to send it as a prompt: ah -- usage of tabs
 exit code 2
 
 $ ah tree planting
 error: unexpected `planting`
-hint: for a prompt that begins so: ah -- tree planting
+hint: to send it as a prompt: ah -- tree planting
 exit code 2
 
 $ ah demo of the app
 error: unrecognized subcommand `of`
-hint: `ah demo --help` lists its commands; for a prompt that begins so: ah -- demo of the app
+hint: `ah demo --help` lists its commands; to send it as a prompt: ah -- demo of the app
 exit code 2
 
 $ ah config
@@ -222,12 +222,12 @@ exit code 2
 
 $ ah config set x
 error: unrecognized subcommand `set`
-hint: `ah config --help` lists its commands; for a prompt that begins so: ah -- config set x
+hint: `ah config --help` lists its commands; to send it as a prompt: ah -- config set x
 exit code 2
 
 $ ah completions bish
 error: invalid value `bish` for `<SHELL>` [possible values: bash, elvish, fish, powershell, zsh]
-hint: for a prompt that begins so: ah -- completions bish
+hint: to send it as a prompt: ah -- completions bish
 exit code 2
 ");
 }

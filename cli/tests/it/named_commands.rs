@@ -153,7 +153,7 @@ fn a_named_command_does_what_is_said_in_that_state() {
     // What looks like a subcommand and is none.
     let refused = world.as_typed(["undo", "the", "last", "edit"]).run();
     assert_ne!(refused.code, Some(0));
-    let ended = typed(&world, &refused.stderr, "begins so: ").expect(0);
+    let ended = typed(&world, &refused.stderr, "as a prompt: ").expect(0);
     assert!(ended.stdout.contains("Here I am."), "{}", ended.stdout);
     // A message that is not there.
     let missing = world.as_typed(["show", "99"]).run();
@@ -166,6 +166,112 @@ fn a_named_command_does_what_is_said_in_that_state() {
     let idle = world.as_typed(["attach", &id]).run().expect(0);
     let ended = typed(&world, &idle.stderr, "not running; `").expect(0);
     assert!(ended.stdout.contains("Second."), "{}", ended.stdout);
+}
+
+/// The commands that errors and empty lists name, each run where it is printed: what it is printed by, the words before it, what
+/// is filled in, and what it prints.
+type Way = (
+    &'static [&'static str],
+    &'static str,
+    &'static [(&'static str, &'static str)],
+    &'static str,
+);
+
+fn lead_on(world: &World, ways: &[Way]) {
+    for (words, behind, filled, said) in ways {
+        let ended = world.as_typed(words.iter().copied()).run();
+        let mut text = ended.stdout + &ended.stderr;
+        for (name, value) in *filled {
+            text = text.replace(name, value);
+        }
+        let ended = typed(world, &text, behind).expect(0);
+        assert!(ended.stdout.contains(said), "{words:?}: {}", ended.stdout);
+    }
+}
+
+#[test]
+fn the_way_on_from_an_empty_list_leads_on() {
+    let world = World::new();
+    let git = |words: &[&str]| git(&world.project(), words);
+    git(&["init", "--quiet"]);
+    world.write("a.txt", "a\n");
+    git(&["add", "."]);
+    git(&[
+        "-c",
+        "user.name=a",
+        "-c",
+        "user.email=a@b",
+        "commit",
+        "-qm",
+        "one",
+    ]);
+    let shop = r#"{"name": "shop", "owner": {"name": "Ada"}, "plugins": []}"#;
+    world.write("shop/.claude-plugin/marketplace.json", shop);
+    lead_on(
+        &world,
+        &[
+            (&["plugin", "list"], "no plugins yet; `", &[], ""),
+            (
+                &["plugin", "marketplace", "remove", "x"],
+                "hint: `",
+                &[],
+                "",
+            ),
+            (
+                &["plugin", "marketplace", "list"],
+                "yet; `",
+                &[("SOURCE", "./shop")],
+                "shop",
+            ),
+            (&["plugin", "remove", "x"], "hint: `", &[], ""),
+            (
+                &["worktree"],
+                "yet; `",
+                &[("NAME", "one Go.")],
+                "Here I am.",
+            ),
+            (&["worktree", "remove", "x"], "hint: `", &[], ""),
+            (&["fleet"], "queued; `", &[("TASK", "\"Do it.\"")], ""),
+            (
+                &["fleet", "schedules"],
+                "scheduled; `",
+                &[("TIMES TASK", "\"0 6 * * *\" \"Later.\"")],
+                "schedule 1",
+            ),
+            (&["steer", "x", "hi"], "hint: `", &[], "Do it."),
+        ],
+    );
+}
+
+#[test]
+fn the_way_on_from_an_error_leads_on() {
+    let world = World::new();
+    let server = Server::new([says("The only one.")]);
+    world
+        .asking(&server, ["-m", "sonnet", "First."])
+        .run()
+        .expect(0);
+    lead_on(
+        &world,
+        &[
+            (&["sessions", "rm", "x"], "hint: `", &[], "First."),
+            (&["attach", "x"], "hint: `", &[], "First."),
+            (&["restore", "77"], "hint: `", &[], "The only one."),
+            (
+                &["restore", "77"],
+                "its messages, `",
+                &[("@N", "@0")],
+                "continues from @0",
+            ),
+            (&["checkout", "66"], "hint: `", &[], "First."),
+            (&["diff", "88", "99"], "hint: `", &[], "First."),
+            (&["--bogus"], "hint: `", &[], "Usage: ah"),
+            (&["undo", "--bogus"], "hint: `", &[], "--dry-run"),
+            (&["mcp"], "hint: `", &[], "add"),
+            (&["treee"], "did you mean `", &[], "First."),
+            (&["treee"], "as a prompt: ", &[], "Here I am."),
+        ],
+    );
 }
 
 /// The id of the newest session.

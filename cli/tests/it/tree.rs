@@ -445,7 +445,7 @@ exit code 0
 $ ah show x
 stderr:
 error: invalid value `x` for `[N]`: expected the number of a message, as `ah scan` lists them
-hint: for a prompt that begins so: ah -- show x
+hint: to send it as a prompt: ah -- show x
 exit code 2
 
 $ ah checkout
@@ -463,7 +463,7 @@ exit code 2
 $ ah branch mv 1
 stderr:
 error: unrecognized subcommand `mv`
-hint: `ah branch --help` lists its commands; for a prompt that begins so: ah -- branch mv 1
+hint: `ah branch --help` lists its commands; to send it as a prompt: ah -- branch mv 1
 exit code 2
 
 $ ah rmm
@@ -487,7 +487,7 @@ exit code 2
 $ ah show 1 2
 stderr:
 error: unexpected `2`
-hint: for a prompt that begins so: ah -- show 1 2
+hint: to send it as a prompt: ah -- show 1 2
 exit code 2
 ");
     assert!(run(&world, "tree").contains("@5"), "nothing was removed");

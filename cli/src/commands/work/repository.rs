@@ -146,7 +146,7 @@ impl Repository {
             (None, Some(_)) => Ok("local".to_owned()),
             (None, None) => Err(
                 Error::failure("the remote `origin` is not a repository of a hub")
-                    .hint("`-r OWNER/NAME` does"),
+                    .hint("name it with `-r OWNER/NAME`"),
             ),
         }
     }
