@@ -184,7 +184,7 @@ fn log_out(
     _: Peer,
 ) -> Result<(), Error> {
     to.respond_with_error(invalid(
-        "a key is removed where it is kept; `ah doctor` says where that is",
+        "remove the key where it is stored; `ah doctor` shows where",
     ))
 }
 
@@ -229,7 +229,7 @@ fn resume(
             Some(ReplayFrom::Start(_)) => true,
             Some(_) => {
                 return Err(invalid(
-                    "a conversation is told from its start, or not at all",
+                    "a conversation can only be replayed from its start",
                 ));
             }
         };

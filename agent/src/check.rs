@@ -188,7 +188,7 @@ fn after(messages: &[Arc<Message>], check: &dyn Check, run: &CheckRun, number: u
     );
     text.push_str(&run.account());
     text.push_str(&format!(
-        "\n{state}\nMend what is wrong and end your turn; the check runs again then. If it cannot pass, say why."
+        "\n{state}\nFix what is wrong and end your turn; the check runs again then. If it cannot pass, say why."
     ));
     Next::Tell(text)
 }
@@ -287,7 +287,7 @@ mod tests {
         a.py:3: wrong
         Changed since the last check: a.py.
         State of the files: 5f.
-        Mend what is wrong and end your turn; the check runs again then. If it cannot pass, say why.
+        Fix what is wrong and end your turn; the check runs again then. If it cannot pass, say why.
         ");
     }
 }

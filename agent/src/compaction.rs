@@ -190,7 +190,7 @@ impl Split {
         let mut text = format!("{APPENDED}\n\n{}", INSTRUCTIONS.trim_end());
         text.extend(length(window));
         if let Some(wanted) = wanted {
-            let _ = write!(text, "\n\nWhat the summary is to heed: {wanted}");
+            let _ = write!(text, "\n\nInstructions for the summary: {wanted}");
         }
         let last = request.messages.last();
         let message = Message {
@@ -218,7 +218,7 @@ impl Split {
         let most = usize::try_from(Self::room(window) * 2).unwrap_or(usize::MAX);
         text.push_str(&written(&self.older, most));
         if let Some(wanted) = wanted {
-            let _ = writeln!(text, "\nWhat the summary is to heed: {wanted}");
+            let _ = writeln!(text, "\nInstructions for the summary: {wanted}");
         }
         text.push_str("\nWrite the summary now.");
         let message = prompt(clock, text);

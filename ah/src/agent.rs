@@ -316,6 +316,6 @@ struct NoRules;
 
 impl Rulebook for NoRules {
     fn save(&self, _: &PermissionUpdate) -> Result<(), String> {
-        Err("an agent saves no rules".to_owned())
+        Err("an agent does not save rules".to_owned())
     }
 }

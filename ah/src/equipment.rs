@@ -122,7 +122,7 @@ fn built_in(
         let names: Vec<_> = all.iter().map(|tool| &*tool.spec().name).collect();
         return Err(
             Error::usage(format!("an agent has no built-in tool `{unknown}`"))
-                .hint(format!("those that there are: {}", names.join(", "))),
+                .hint(format!("there are: {}", names.join(", "))),
         );
     }
     let mut tools = all;

@@ -138,7 +138,7 @@ impl SessionLocation {
         }
         if let Some(id) = &self.adopted {
             return Some(format!(
-                "the session {id} was {STRANGE}; it is one of yours from now on"
+                "the session {id} was {STRANGE}; it now counts as one of yours"
             ));
         }
         let id = self.left_alone.as_ref()?;

@@ -285,10 +285,10 @@ impl Held {
                     false => {
                         drop(lease.store);
                         lease.fleet.close(&session, &lease.me).await?;
-                        Err(
-                            Error::failure("the session was written to in the meantime, and stays")
-                                .hint("run the same command again"),
+                        Err(Error::failure(
+                            "the session was written to in the meantime and was not moved",
                         )
+                        .hint("run the same command again"))
                     }
                 }
             }

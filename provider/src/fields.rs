@@ -93,7 +93,7 @@ pub fn is_about_values(error: &ProviderError) -> bool {
 pub fn notice(fields: &[String], error: &ProviderError) -> String {
     let fields = fields.join("`, `");
     format!(
-        "the server refuses `{fields}`, which is left out from now on: {}",
+        "the server refuses `{fields}`, which is no longer sent: {}",
         error.message
     )
 }

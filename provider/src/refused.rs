@@ -254,7 +254,7 @@ pub fn notice(parts: &[Part], error: &ProviderError) -> String {
         [Part::Block(_), ..] | [] => "a block of the conversation".to_owned(),
     };
     format!(
-        "the server refuses {what}, which is left out of what the model sees from now on: {}",
+        "the server refuses {what}, so the model no longer sees it: {}",
         error.message
     )
 }

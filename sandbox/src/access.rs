@@ -111,7 +111,7 @@ impl FromStr for Access {
                 'w' => &mut access.write,
                 'x' => &mut access.execute,
                 'c' => &mut access.create,
-                _ => return Err(format!("`{letter}` is none of the letters r, w, x, c")),
+                _ => return Err(format!("`{letter}` is not one of the letters r, w, x, c")),
             };
             *field = true;
         }

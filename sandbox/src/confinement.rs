@@ -323,7 +323,7 @@ mod tests {
             ("a/b:rwxc", Ok(("a/b", "rwxc"))),
             ("/a:b/c", Ok(("/a:b/c", "r"))),
             ("/a:b/c:x", Ok(("/a:b/c", "x"))),
-            ("/a:q", Err("`q` is none of the letters r, w, x, c")),
+            ("/a:q", Err("`q` is not one of the letters r, w, x, c")),
             ("/a:", Err("expected letters of rwxc")),
             ("", Err("expected a path")),
         ] {

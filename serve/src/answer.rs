@@ -38,7 +38,7 @@ pub(crate) async fn in_words(response: Answer) -> Answer {
     let reason = match status {
         StatusCode::PAYLOAD_TOO_LARGE => "the request is longer than 1 MiB".to_owned(),
         StatusCode::BAD_REQUEST => "the request cannot be read".to_owned(),
-        StatusCode::UPGRADE_REQUIRED => "this place is a WebSocket".to_owned(),
+        StatusCode::UPGRADE_REQUIRED => "this path is a WebSocket".to_owned(),
         other => other.canonical_reason().unwrap_or("refused").to_lowercase(),
     };
     Failure(status, reason).into_response()

@@ -87,7 +87,7 @@ async fn withdraw(
         true => Ok(told(StatusCode::OK, &json!({}))),
         false => Err(Failure::new(
             StatusCode::CONFLICT,
-            "the message does not wait: the run has read it, or it was taken back",
+            "the message is no longer queued: the run has read it, or it was taken back",
         )),
     }
 }

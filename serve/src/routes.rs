@@ -62,11 +62,11 @@ pub(crate) fn routes(lives: Arc<Lives>, stop: CancellationToken) -> Router {
         .route(&format!("{session}/interrupt"), post(interrupt))
         .route(&format!("{session}/fork"), post(fork))
         .route(&format!("{session}/questions/{{question}}"), post(answer))
-        .fallback(async || Failure::new(StatusCode::NOT_FOUND, "there is no such place"))
+        .fallback(async || Failure::new(StatusCode::NOT_FOUND, "there is no such path"))
         .method_not_allowed_fallback(async || {
             Failure::new(
                 StatusCode::METHOD_NOT_ALLOWED,
-                "this place has no such method",
+                "this path has no such method",
             )
         })
         .layer(DefaultBodyLimit::max(LARGEST))

@@ -33,7 +33,7 @@ pub struct LocalServer {
     pub preset: &'static Preset,
     /// Its address, if that is not the usual one.
     pub address: Option<&'static str>,
-    /// Number of its models; `None` if it wants a key.
+    /// Number of its models; `None` if it needs a key.
     pub models: Option<usize>,
 }
 
@@ -129,7 +129,7 @@ fn ways(wanted: Option<&'static Preset>, local: &[LocalServer]) -> Vec<(Way, Str
     ways.push(server(row("litellm"), compatible));
     for local in local {
         let has = match local.models {
-            None => "it wants a key".to_owned(),
+            None => "it needs a key".to_owned(),
             Some(1) => "1 model".to_owned(),
             Some(models) => format!("{models} models"),
         };

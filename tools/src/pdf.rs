@@ -135,7 +135,7 @@ fn choose(wanted: Option<&str>, count: u32) -> Result<RangeInclusive<u32>, Strin
             }
         }
         _ => Err(format!(
-            "pages `{wanted}` is neither a page, as `3`, nor a range, as `1-5`"
+            "pages `{wanted}` is neither a page such as `3` nor a range such as `1-5`"
         )),
     }
 }

@@ -221,7 +221,7 @@ fn set<'a>(patterns: impl Iterator<Item = &'a str>) -> Result<GlobSet, String> {
     let mut set = GlobSetBuilder::new();
     for pattern in patterns {
         let glob = Glob::new(pattern);
-        set.add(glob.map_err(|error| format!("`{pattern}` is no pattern of paths: {error}"))?);
+        set.add(glob.map_err(|error| format!("`{pattern}` is not a valid path pattern: {error}"))?);
     }
     set.build().map_err(|error| error.to_string())
 }

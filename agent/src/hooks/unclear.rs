@@ -17,7 +17,7 @@ const DECISIONS: [&str; 4] = ["block", "deny", "approve", "allow"];
 pub(super) fn fault(event: HookEvent, reply: &HookReply) -> Option<String> {
     let fault = match reply {
         HookReply::Text(text) if said::looks_like_answer(event, text) => {
-            Some("its output looks like an answer and is not one object of JSON".to_owned())
+            Some("its output looks like an answer but is not one JSON object".to_owned())
         }
         HookReply::Object(object) => of_object(event, object),
         _ => None,

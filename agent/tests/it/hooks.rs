@@ -534,7 +534,7 @@ async fn hooks_are_called_before_and_after_a_summary() {
         "#);
     let asked = world.request(2);
     assert!(
-        asked.contains("What the summary is to heed: keep the names"),
+        asked.contains("Instructions for the summary: keep the names"),
         "{asked}"
     );
     let after = world.request(3);

@@ -15,7 +15,7 @@ pub enum FleetCommands {
     Enqueue(Enqueuing),
     /// Run queued tasks, until it is stopped
     Worker {
-        /// Most tasks at once
+        /// Maximum number of tasks at once
         #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..))]
         concurrency: u16,
         /// Model for tasks that name none
@@ -59,7 +59,7 @@ pub enum FleetCommands {
         /// Number of the question
         #[arg(value_name = "NUMBER", requires = "answers")]
         number: Option<i64>,
-        /// An answer for each choice: an option, as `allow` or `deny`, or other words
+        /// An answer for each choice: an option, such as `allow` or `deny`, or other words
         #[arg(value_name = "ANSWER")]
         answers: Vec<String>,
         #[command(flatten)]
@@ -115,7 +115,7 @@ pub enum FleetAction {
         /// For this model [default: all]
         #[arg(short = 'm', long, value_name = "NAME")]
         model: Option<String>,
-        /// For this role of the database, `*` for all together [default: the own one]
+        /// For this role of the database, `*` for all together [default: its own]
         #[arg(long, value_name = "ROLE")]
         tenant: Option<String>,
     },
@@ -175,13 +175,13 @@ pub struct Enqueuing {
     /// Delay before starting, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 0, hide_default_value = true, value_parser = whole::<u64>)]
     pub delay: u64,
-    /// Queue it at these times, each time in a new session: a crontab's, as `0 6 * * 1-5 Europe/Rome`, or in UTC
+    /// Queue it at these times, each time in a new session: as in a crontab, such as `0 6 * * 1-5 Europe/Rome`; UTC without a zone
     #[arg(long, value_name = "TIMES", conflicts_with_all = ["session", "delay"])]
     pub cron: Option<String>,
     /// Maximum attempts
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     pub attempts: u32,
-    /// Ask by `ah answer` where a person is needed, and wait this many seconds [default: nobody is asked]
+    /// Seconds to wait for `ah answer` when a person is needed [default: nobody is asked]
     #[arg(long, value_name = "SECONDS", value_parser = whole::<u64>)]
     pub answer_within: Option<u64>,
     #[command(flatten)]

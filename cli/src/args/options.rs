@@ -190,16 +190,16 @@ pub struct LimitOptions {
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 #[command(next_help_heading = "Check")]
 pub struct CheckOptions {
-    /// Go on until this command passes, run by ah itself on a copy of the project
+    /// Continue until this command passes; ah runs it on a copy of the project
     #[arg(long, value_name = "COMMAND")]
     pub until: Option<String>,
-    /// Seal these files as well, as tests are; '!PATTERN' does not seal them
+    /// Also seal these files, like tests; '!PATTERN' leaves files out
     #[arg(long, value_name = "PATTERN")]
     pub seal: Vec<String>,
     /// Seal the files as they are now, not as they were when the session began
     #[arg(long)]
     pub reseal: bool,
-    /// Run at most so many checks in one run
+    /// Maximum number of checks in one run
     #[arg(long, value_name = "N", value_parser = at_least_one::<u32>)]
     pub max_checks: Option<u32>,
     /// Stop a check after this many seconds

@@ -390,7 +390,7 @@ pub struct SandboxExec {
     #[command(flatten)]
     #[expect(missing_docs, reason = "its fields say it")]
     pub hosts: Hosts,
-    /// Show what the command changed, and take it back unless you want to keep it
+    /// Show what the command changed, and revert it unless you keep it
     #[arg(long)]
     pub preview: bool,
     /// The command

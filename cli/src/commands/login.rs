@@ -178,7 +178,7 @@ fn try_model(config: &Config, name: &str) -> Option<String> {
         Ok(Err(error)) => format!("it failed: {}; {help}", error.message),
         Ok(Ok(TriedCall::Called)) => "it called the tool; all is set".to_owned(),
         Ok(Ok(TriedCall::Said(words))) if words.is_empty() => {
-            format!("it gave an empty answer in the place of a call; {help}")
+            format!("it sent an empty answer instead of a call; {help}")
         }
         Ok(Ok(TriedCall::Said(words))) => {
             let words = words.replace('\n', " ");

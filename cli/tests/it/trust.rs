@@ -189,7 +189,7 @@ fn a_session_that_came_with_the_folder_is_left_alone() {
     };
     assert_eq!(listed().matches("not made by you").count(), 1);
     let ended = run("../home", &["-r", &id], "Adopted.").expect(0);
-    let notice = format!("the session {id} was not made by you; it is one of yours from now on");
+    let notice = format!("the session {id} was not made by you; it now counts as one of yours");
     assert!(ended.stderr.contains(&notice), "{}", ended.stderr);
     assert_eq!(listed().matches("not made by you").count(), 0);
     let seen = world.ah(["-r", &id, "scan"]).run().expect(0).stdout;

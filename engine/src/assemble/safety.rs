@@ -116,7 +116,7 @@ fn missing(denied: &Denied) -> Option<String> {
         let text = "deny rules match what command lines name, not what their programs do, since no user namespace can be made here";
         return Some(text.to_owned());
     }
-    let text = "this kernel keeps no command to what it was judged to do (no Landlock), so lines that are not plain words are asked about";
+    let text = "this kernel cannot hold a command to what it was judged to do (no Landlock), so lines that are more than plain words need approval";
     (!Bounds::can_be_kept()).then(|| text.to_owned())
 }
 

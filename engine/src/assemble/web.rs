@@ -105,7 +105,7 @@ fn search(
         }
         _ => (
             None,
-            "it is `model`, `brave`, `none`, or an address as https://searx.example/search"
+            "it is `model`, `brave`, `none`, or a URL such as https://searx.example/search"
                 .to_owned(),
         ),
     };

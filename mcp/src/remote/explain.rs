@@ -106,7 +106,7 @@ fn of_http(error: &StreamableHttpError<reqwest::Error>) -> String {
         }
         StreamableHttpError::Deserialize(error) => unclear(&error.to_string(), Some(UNKNOWN)),
         StreamableHttpError::Client(error) if error.is_connect() => {
-            "the server cannot be reached; the call did not come to it".to_owned()
+            "the server cannot be reached; it did not get the call".to_owned()
         }
         StreamableHttpError::Sse(error) => lost(Some(&chain(error))),
         StreamableHttpError::Client(error) => lost(Some(&chain(error))),

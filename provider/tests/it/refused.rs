@@ -76,9 +76,7 @@ async fn a_refused_picture_is_left_out_once_and_for_all_and_the_user_is_told() {
     let server = Server::start(vec![refused(second), hello(), hello()]).await;
     let provider = provider(&server);
     let notices = ask(&*provider, &["AAAA", "BBBB"]).await;
-    let notice = format!(
-        "the server refuses a picture, which is left out of what the model sees from now on: {second}"
-    );
+    let notice = format!("the server refuses a picture, so the model no longer sees it: {second}");
     assert_eq!(notices, Ok(vec![notice]));
     assert_eq!(ask(&*provider, &["BBBB", "CCCC"]).await, Ok(Vec::new()));
     assert_eq!(sent(&server), ["AAAA BBBB", "AAAA", "CCCC"]);

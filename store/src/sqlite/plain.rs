@@ -51,7 +51,7 @@ pub(super) fn check(connection: &Connection) -> Result<(), Failure> {
         };
         if let Some(kind) = foreign {
             return Err(Failure::Refused {
-                reason: format!("it has the {kind} `{name}`, and this program makes none"),
+                reason: format!("it has the {kind} `{name}`, which this program does not create"),
                 hint: Some(
                     "another program has changed it, or a newer `ah` has made it: ask who sent it, or update".to_owned(),
                 ),

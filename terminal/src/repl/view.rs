@@ -188,7 +188,8 @@ fn running(app: &App, work: &Activity, columns: usize) -> Vec<String> {
     let few = (app.size.1 / 3).max(1);
     let more = agents.len().saturating_sub(few);
     let tree = agents.iter().take(few).map(|agent| agent.row());
-    let more = (more > 0).then(|| format!("  … {more} more subagents"));
+    let noun = if more == 1 { "subagent" } else { "subagents" };
+    let more = (more > 0).then(|| format!("  … {more} more {noun}"));
     let tools = tools.into_iter().flat_map(|tool| {
         let call = format!("  {} {}", tool.name, tool.key.replace('\n', " "));
         let lines = tool.last_lines(most);

@@ -110,15 +110,15 @@ fn pages_are_chosen() {
         ),
         (
             "0",
-            "error: cannot read `f`: pages `0` is neither a page, as `3`, nor a range, as `1-5`",
+            "error: cannot read `f`: pages `0` is neither a page such as `3` nor a range such as `1-5`",
         ),
         (
             "5-3",
-            "error: cannot read `f`: pages `5-3` is neither a page, as `3`, nor a range, as `1-5`",
+            "error: cannot read `f`: pages `5-3` is neither a page such as `3` nor a range such as `1-5`",
         ),
         (
             "all",
-            "error: cannot read `f`: pages `all` is neither a page, as `3`, nor a range, as `1-5`",
+            "error: cannot read `f`: pages `all` is neither a page such as `3` nor a range such as `1-5`",
         ),
     ] {
         assert_eq!(

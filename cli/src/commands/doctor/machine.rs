@@ -68,13 +68,13 @@ pub fn sandbox() -> Check {
 
 /// Reports that nothing keeps commands to what they were judged to do; nothing where the kernel does.
 pub fn verdicts() -> Option<Check> {
-    let text = "this kernel keeps no command to what it was judged to do, so lines that are not plain words are asked about";
+    let text = "this kernel cannot hold a command to what it was judged to do, so lines that are more than plain words need approval";
     (!ah_sandbox::Bounds::can_be_kept()).then(|| Check::note("verdicts", text))
 }
 
 /// Reports that deny rules are matched with lines alone outside of the sandbox; nothing where the kernel holds them.
 pub fn denials() -> Option<Check> {
-    let text = "this machine withholds no files from commands without the sandbox: deny rules match what lines name";
+    let text = "without the sandbox, files cannot be withheld from commands here: deny rules match only what a line names";
     (!ah_sandbox::Withheld::can_be_kept()).then(|| Check::note("deny rules", text))
 }
 
@@ -92,7 +92,7 @@ pub fn command_changes(config: &Config) -> Option<Check> {
         ),
         false => Check::note(
             "undo",
-            "file changes by commands are not seen here: `ah undo` names the commands",
+            "file changes by commands are not recorded here; `ah undo` lists the commands",
         ),
     })
 }

@@ -120,7 +120,7 @@ async fn release(environment: &Environment, place: &str) -> Result<Option<Releas
     while let Some(chunk) = response.chunk().await.map_err(failure)? {
         body.extend_from_slice(&chunk);
         if body.len() > MAX_BYTES {
-            return Err(Error::failure(format!("{url} answers too much")));
+            return Err(Error::failure(format!("the answer of {url} is too long")));
         }
     }
     let unread = |_| Error::failure(format!("{url} names no version"));

@@ -190,7 +190,7 @@ fn a_server_asks_the_person_at_the_terminal() {
     for part in [
         "MCP server s",
         "Which seat?",
-        "It wants: seat",
+        "It asks for: seat",
         "Give no passwords",
     ] {
         assert!(ended.stderr.contains(part), "{part}: {}", ended.stderr);

@@ -59,7 +59,7 @@ fn undo_knows_what_was_verified() {
     let ended = world.as_typed(words).run();
     assert!(ended.stderr.contains("verified: "), "{}", ended.stderr);
     let undone = world.as_typed(["undo"]).run().expect(0);
-    let told = "`sh tests/add.sh` has passed with these changes";
+    let told = "`sh tests/add.sh` passed with these changes";
     assert!(undone.stderr.contains(told), "{}", undone.stderr);
     assert_eq!(world.text("add.sh"), super::ADD);
 }

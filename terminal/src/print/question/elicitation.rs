@@ -49,7 +49,7 @@ pub fn sheet(question: &Elicitation) -> Sheet {
         Wanted::Form(schema) => {
             let names: Vec<_> = fields(schema).map(|(name, _)| name.as_str()).collect();
             if !names.is_empty() {
-                body.push_str(&format!("\nIt wants: {}", names.join(", ")));
+                body.push_str(&format!("\nIt asks for: {}", names.join(", ")));
             }
             (
                 "yes, answer",
@@ -57,7 +57,7 @@ pub fn sheet(question: &Elicitation) -> Sheet {
             )
         }
         Wanted::Visit { url, .. } => {
-            body.push_str(&format!("\nIt wants you to open: {url}"));
+            body.push_str(&format!("\nIt asks you to open: {url}"));
             ("yes, I open it", "Open it only if you know the site.")
         }
     };
@@ -239,7 +239,7 @@ mod tests {
         });
         assert_eq!(answer, ElicitationAnswer::Accept(Some(expected)));
         for part in [
-            "It wants: city, days",
+            "It asks for: city, days",
             "`x` is not an answer",
             "Second",
             "Fish",
