@@ -52,6 +52,8 @@ fn only_an_answer_that_is_meant_is_one() {
     assert!(!world.file("asked").exists());
     let last = server.requests().last().unwrap().body.to_string();
     assert!(last.contains("this call to happen: not now"), "{last}");
+    // Ctrl-C would interrupt what is still at work.
+    seat.sees_no_more("Esc interrupts");
     seat.types("\x03\x04");
     assert_eq!(seat.leaves(), 0);
 }
