@@ -147,7 +147,7 @@ async fn restore(
 /// Returns the state of files that an address names.
 fn place(at: &str) -> Result<FilesAt, Failure> {
     let read = serde_json::from_value(json!(at));
-    read.map_err(|_| Failure::new(StatusCode::NOT_FOUND, "there is no such place"))
+    read.map_err(|_| Failure::new(StatusCode::NOT_FOUND, "there is no such path"))
 }
 
 /// What there is if there is no such state.
