@@ -99,10 +99,7 @@ impl Session {
         match next {
             Next::End => Ok(false),
             Next::Tell(text) => {
-                self.emit(&EventKind::Checked {
-                    verification,
-                    is_last: false,
-                });
+                self.tell_checked(verification, false);
                 self.append(origin, vec![ContentBlock::text(text)]).await?;
                 // What comes now is checked anew.
                 self.verification = None;
@@ -136,11 +133,16 @@ impl Session {
     /// Tells what is known about the work at the end of the run.
     pub(crate) fn tell_verification(&mut self, outcome: &RunOutcome) {
         if let Some(verification) = outcome.verification.clone() {
-            self.emit(&EventKind::Checked {
-                verification,
-                is_last: true,
-            });
+            self.tell_checked(verification, true);
         }
+    }
+
+    fn tell_checked(&mut self, verification: Verification, is_last: bool) {
+        self.emit(&EventKind::Checked {
+            verification,
+            is_last,
+            message_id: self.transcript.last().map(|last| last.id.clone()),
+        });
     }
 
     /// Returns the reason for the end of a run whose model ended its turn.
@@ -195,7 +197,7 @@ fn after(messages: &[Arc<Message>], check: &dyn Check, run: &CheckRun, number: u
 
 #[cfg(test)]
 mod tests {
-    use ah_conversation::{MessageId, Time};
+    use ah_conversation::{MessageId, Taken, Time};
     use async_trait::async_trait;
 
     use super::*;
@@ -211,6 +213,10 @@ mod tests {
 
         fn most(&self) -> usize {
             4
+        }
+
+        async fn run_asked(&self, _: Taken) -> CheckRun {
+            self.run().await
         }
 
         async fn run(&self) -> CheckRun {

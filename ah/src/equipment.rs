@@ -111,7 +111,7 @@ fn built_in(
         store: store.clone(),
         has_person: false,
         web: web::of(provider, None, config, warnings)?,
-        tasks: None,
+        tasks: Vec::new(),
     };
     let all = ah_tools::builtin(Profile::Sdk, Interface::AgentSdk, deps);
     let is_named = |name: &str| wanted.iter().any(|wanted| is_same_tool(wanted, name));

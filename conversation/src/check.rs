@@ -20,7 +20,14 @@ pub trait Check: fmt::Debug + Send + Sync {
     /// Runs it on the files as they are now. A check that has passed is not rerun until a file changes. Dropping the future
     /// stops it.
     async fn run(&self) -> CheckRun;
+
+    /// Runs it because the model has asked, who may go on with its work once `taken` is called or dropped: the check says something
+    /// of the files as they were then. One that has failed is not rerun either until a file changes.
+    async fn run_asked(&self, taken: Taken) -> CheckRun;
 }
+
+/// Called when a check has taken the files.
+pub type Taken = Box<dyn FnOnce() + Send>;
 
 /// The check in force, if there is one: clones share it, so whoever asks for it later has that of then.
 #[derive(Debug, Clone, Default)]
@@ -52,6 +59,8 @@ impl CheckInForce {
 pub struct CheckRun {
     /// Whether it passed, with the sealed files as they are and as they were.
     pub is_passed: bool,
+    /// Whether it is an earlier one, on the very same files.
+    pub is_known: bool,
     /// How it ended, in a few words: `exit 1`.
     pub ending: String,
     /// Exit code, if it exited.
@@ -84,13 +93,13 @@ impl CheckRun {
         }
         text.push_str(&match self.edited.as_slice() {
             [] => "\nNo file has changed since the last check.".to_owned(),
-            paths => format!("\nChanged since the last check: {}.", list(paths.iter())),
+            paths => format!("\nChanged since the last check: {}.", listed(paths.iter())),
         });
         if !self.changed.is_empty() {
             text.push_str(&format!(
                 "\nYou have changed what the check is made of: {}. It has to pass with these files as they were, too; the user sees \
                  the difference.",
-                list(self.changed.iter().map(|changed| &changed.path)),
+                listed(self.changed.iter().map(|changed| &changed.path)),
             ));
         }
         if let Some(hint) = &self.hint {
@@ -101,14 +110,15 @@ impl CheckRun {
 }
 
 /// Returns the first paths, and how many more there are.
-fn list<'a>(paths: impl ExactSizeIterator<Item = &'a PathBuf>) -> String {
+fn listed<'a>(paths: impl ExactSizeIterator<Item = &'a PathBuf>) -> String {
+    first_of(paths.map(|path| path.display().to_string()))
+}
+
+/// Returns the first of some words, and how many more there are.
+pub fn first_of(words: impl ExactSizeIterator<Item = String>) -> String {
     const SHOWN: usize = 10;
-    let more = paths.len().saturating_sub(SHOWN);
-    let shown: Vec<_> = paths
-        .take(SHOWN)
-        .map(|path| path.display().to_string())
-        .collect();
-    let shown = shown.join(", ");
+    let more = words.len().saturating_sub(SHOWN);
+    let shown = words.take(SHOWN).collect::<Vec<_>>().join(", ");
     match more {
         0 => shown,
         more => format!("{shown} and {more} more"),

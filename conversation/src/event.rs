@@ -151,11 +151,14 @@ pub enum EventKind {
     /// The server was asked to continue the conversation that it holds. `held_bytes` were not sent; 0 if it has forgotten them, so that
     /// all was sent.
     ConversationHeld { payload_bytes: u64, held_bytes: u64 },
-    /// The check of the run (`--until`) has run, or the run has ended; `is_last` tells that.
+    /// The check of the run (`--until`) has run, or the run has ended; `is_last` tells that. `message_id` is the last message
+    /// that it judges.
     Checked {
         #[serde(flatten)]
         verification: Verification,
         is_last: bool,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message_id: Option<MessageId>,
     },
 }
 
@@ -248,6 +251,7 @@ impl EventKind {
             Self::ApiCallEnd { message_id, .. } | Self::CacheMissed { message_id, .. } => {
                 Some(message_id)
             }
+            Self::Checked { message_id, .. } => message_id.as_ref(),
             _ => None,
         }
     }

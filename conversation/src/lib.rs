@@ -63,7 +63,7 @@ mod verification;
 mod words;
 
 pub use caller::Caller;
-pub use check::{Check, CheckInForce, CheckRun};
+pub use check::{Check, CheckInForce, CheckRun, Taken, first_of};
 pub use checkpoint::{
     FileCause, FileChange, FileState, FileStep, FilesLeft, cut_off, left_at, place_of, redo,
     states_at, undo,
@@ -130,5 +130,5 @@ pub use tool_spec::{DisplayKey, ToolSpec, Truncation};
 pub use transcript::{CallState, RunTotals, Transcript, trimmed};
 pub use update::{Known, ToolDefinition, Update};
 pub use usage::{Cost, Price, Usage};
-pub use verification::{ChangedSeal, Evidence, Verification};
+pub use verification::{ChangedSeal, Evidence, Verdicts, Verification};
 pub use words::split_words;

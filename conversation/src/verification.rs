@@ -1,9 +1,15 @@
 //! What is known about the work of a run that the engine checks (`--until`): checked and found good, said by the model
 //! alone, or not looked at.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+
+use crate::MessageId;
+
+/// What was known at the end of runs, by the last message of each.
+pub type Verdicts = HashMap<MessageId, Verification>;
 
 /// The state of a run's check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,6 +73,13 @@ pub struct ChangedSeal {
 }
 
 impl Verification {
+    /// Returns it as a part of a recorded message, in JSON.
+    pub fn replayed(&self) -> serde_json::Value {
+        let mut value = serde_json::to_value(self).unwrap_or_default();
+        value["is_replayed"] = true.into();
+        value
+    }
+
     /// Returns the state of a check that has not run yet, and may run so often.
     pub fn not_tried(command: &str, most: usize) -> Self {
         Self {
@@ -80,6 +93,11 @@ impl Verification {
             output: None,
             changed: Vec::new(),
         }
+    }
+
+    /// Returns the last line of a run that is shown again. The check does not run for that.
+    pub fn replayed_line(&self) -> String {
+        format!("{} (as recorded; not checked again)", self.line())
     }
 
     /// Returns the last line of a run: ``verified: `make test` passed in 2.1 s (exit 0), output in PATH``.
@@ -152,6 +170,8 @@ mod tests {
             ),
         ] {
             assert_eq!(verification.line(), expected);
+            let replayed = format!("{expected} (as recorded; not checked again)");
+            assert_eq!(verification.replayed_line(), replayed);
         }
     }
 }

@@ -1,40 +1,56 @@
 //! The `check` tool: the model has the check of its run (`--until`) run while it works, and not only when it ends its turn.
 //!
-//! It is there for sessions that begin with a check; the check can be another one later, or none (`/goal`). How it runs is left to the port [`Check`].
+//! It is there for sessions that begin with a check; the check can be another one later, or none (`/goal`). How it runs is left
+//! to the port [`Check`]. A slow one runs beside the model, as a background task of the call.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use ah_conversation::{
-    Access, CheckInForce, Context, Input, Output, Tool, ToolSpec, ToolUse, Truncation,
+    Access, Check, CheckInForce, CheckRun, Context, Input, Output, Task, TaskEnding, TaskKind,
+    TaskSink, TaskTail, TaskUpdate, TaskUsage, Tasks, Tool, ToolSpec, ToolUse, Truncation,
 };
 use async_trait::async_trait;
 use serde_json::json;
+use tokio::sync::{oneshot, watch};
+use tokio::task::AbortHandle;
+
+/// Argument that lets the model go on while the check runs.
+const BACKGROUND: &str = "background";
 
 /// The tool.
 pub struct CheckTool {
     spec: ToolSpec,
     check: CheckInForce,
     project: PathBuf,
+    beside: Arc<Beside>,
 }
 
 impl CheckTool {
     /// Returns the tool for a check of the project.
     pub fn new(check: CheckInForce, project: PathBuf) -> Self {
-        let description = "Runs the command that is run when you end your turn, on a copy of the project, and returns why it does \
-                           not pass. A check that has passed is not rerun until a file changes.";
-        let none = json!({"type": "object", "properties": {}, "additionalProperties": false});
+        let description = "Runs the command that is run when you end your turn, on a copy of the project; says why it does not \
+                           pass. Not rerun until a file changes.";
+        let background = "return at once, be told its end";
+        let schema = json!({
+            "type": "object",
+            "properties": {BACKGROUND: {"type": "boolean", "description": background}},
+            "additionalProperties": false,
+        });
         Self {
             spec: ToolSpec {
                 name: "check".to_owned(),
                 description: description.to_owned(),
-                input_schema: Arc::new(none),
+                input_schema: Arc::new(schema),
                 guidance: None,
                 truncation: Truncation::DEFAULT,
                 key: None,
             },
             check,
             project,
+            beside: Arc::default(),
         }
     }
 }
@@ -54,22 +70,239 @@ impl Tool for CheckTool {
         false
     }
 
-    async fn run(&self, _: &ToolUse, _: &Context) -> Output {
+    fn tasks(&self) -> Option<Arc<dyn Tasks>> {
+        Some(self.beside.clone())
+    }
+
+    async fn run(&self, call: &ToolUse, context: &Context) -> Output {
         let Some(check) = self.check.get() else {
             return Output::text("There is no check any more: the user has ended it.".to_owned());
         };
-        let run = check.run().await;
-        let (command, took) = (check.command(), run.duration_ms);
-        match run.is_passed {
-            true => Output::text(format!(
-                "`{command}` passed: {}, after {took} ms.",
-                run.ending
-            )),
-            false => Output::text(format!(
-                "`{command}` did not pass: {}, after {took} ms.{}",
-                run.ending,
-                run.account()
-            )),
+        if call.input.get(BACKGROUND) == Some(&true.into()) {
+            return self.beside.start(check, call, &context.tasks).await;
         }
+        let run = check.run_asked(Box::new(|| {})).await;
+        Output::text(account(&*check, &run))
+    }
+}
+
+/// Returns what the model reads of a run.
+fn account(check: &dyn Check, run: &CheckRun) -> String {
+    let (command, took, ending) = (check.command(), run.duration_ms, &run.ending);
+    let known = match run.is_known {
+        true => " No file has changed since, so it was not rerun.",
+        false => "",
+    };
+    match run.is_passed {
+        true => format!("`{command}` passed: {ending}, after {took} ms.{known}"),
+        false => format!(
+            "`{command}` did not pass: {ending}, after {took} ms.{known}{}",
+            run.account()
+        ),
+    }
+}
+
+/// The checks that run beside the model, and those that did, by the ids of their calls. They end with the session.
+#[derive(Default)]
+struct Beside(Mutex<HashMap<String, Job>>);
+
+struct Job {
+    task: Task,
+    tasks: TaskSink,
+    runs: AbortHandle,
+    /// What the model reads of it, once it has ended.
+    ended: watch::Receiver<Option<String>>,
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        self.runs.abort();
+    }
+}
+
+impl Beside {
+    /// Starts a check; returns once it has taken the files.
+    async fn start(&self, check: Arc<dyn Check>, call: &ToolUse, tasks: &TaskSink) -> Output {
+        let id = call.id.to_string();
+        let task = Task {
+            id: id.clone(),
+            call: call.id.clone(),
+            description: check.command().to_owned(),
+            kind: TaskKind::Command,
+            is_background: true,
+        };
+        tasks.report(&task, &TaskUpdate::Started);
+        let (take, taken) = oneshot::channel();
+        let (end, text) = watch::channel(None);
+        let (started, sink) = (task.clone(), tasks.clone());
+        let runs = tokio::spawn(async move {
+            let began = Instant::now();
+            let taken = move || {
+                // Whoever waits for it may be gone.
+                let _ = take.send(());
+            };
+            let run = check.run_asked(Box::new(taken)).await;
+            let text = account(&*check, &run);
+            end.send_replace(Some(text.clone()));
+            sink.report(&started, &ended(Some(&run), text, began.elapsed()));
+        });
+        let job = Job {
+            task,
+            tasks: tasks.clone(),
+            runs: runs.abort_handle(),
+            ended: text,
+        };
+        self.jobs().insert(id.clone(), job);
+        // If it has ended without taking them, it says why.
+        let _ = taken.await;
+        Output::text(format!(
+            "The check runs in the background as job {id}, on the files as they are now; you are told when it has ended."
+        ))
+    }
+
+    fn jobs(&self) -> MutexGuard<'_, HashMap<String, Job>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns the report of a check that has ended, or was stopped.
+fn ended(run: Option<&CheckRun>, summary: String, took: Duration) -> TaskUpdate {
+    TaskUpdate::Ended {
+        ending: match run.map(|run| run.is_passed) {
+            None => TaskEnding::Stopped,
+            Some(true) => TaskEnding::Completed,
+            Some(false) => TaskEnding::Failed,
+        },
+        summary,
+        output_file: run.and_then(|run| run.output.clone()),
+        usage: TaskUsage {
+            duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+            ..TaskUsage::default()
+        },
+        spent: Vec::new(),
+    }
+}
+
+#[async_trait]
+impl Tasks for Beside {
+    fn has(&self, id: &str) -> bool {
+        self.jobs().contains_key(id)
+    }
+
+    async fn output(&self, id: &str, patience: Duration) -> Output {
+        let Some(mut ended) = self.jobs().get(id).map(|job| job.ended.clone()) else {
+            return Output::error(format!("there is no job {id}"));
+        };
+        let end = ended.wait_for(Option::is_some);
+        let text = match tokio::time::timeout(patience, end).await {
+            Err(_) => "It still runs.".to_owned(),
+            Ok(Err(_)) => "It was stopped.".to_owned(),
+            Ok(Ok(text)) => text.clone().unwrap_or_default(),
+        };
+        Output::text(text)
+    }
+
+    fn tail(&self, _: &str, _: u64) -> Option<TaskTail> {
+        None
+    }
+
+    async fn stop(&self, id: &str) -> Output {
+        let jobs = self.jobs();
+        let Some(job) = jobs.get(id) else {
+            return Output::error(format!("there is no job {id}"));
+        };
+        if job.ended.borrow().is_some() {
+            return Output::text(format!("task {id} had ended already"));
+        }
+        job.runs.abort();
+        let text = "It was stopped.".to_owned();
+        job.tasks
+            .report(&job.task, &ended(None, text, Duration::ZERO));
+        Output::text(format!("stopped task {id}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ah_conversation::Taken;
+    use tokio::sync::Notify;
+
+    use super::*;
+
+    /// Goes on once it is told.
+    #[derive(Debug, Default)]
+    struct Slow(Notify);
+
+    #[async_trait]
+    impl Check for Slow {
+        fn command(&self) -> &'static str {
+            "make test"
+        }
+
+        fn most(&self) -> usize {
+            1
+        }
+
+        async fn run(&self) -> CheckRun {
+            CheckRun::default()
+        }
+
+        async fn run_asked(&self, taken: Taken) -> CheckRun {
+            taken();
+            self.0.notified().await;
+            CheckRun {
+                is_passed: true,
+                ending: "exit 0".to_owned(),
+                ..CheckRun::default()
+            }
+        }
+    }
+
+    fn call(id: &str) -> ToolUse {
+        ToolUse {
+            id: id.into(),
+            name: "check".to_owned(),
+            input: json!({BACKGROUND: true}).into(),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_check_runs_beside_the_model() {
+        let slow = Arc::new(Slow::default());
+        let check: Arc<dyn Check> = slow.clone();
+        let tool = CheckTool::new(Some(check).into(), "/".into());
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let mut context = Context::new("/".into());
+        context.tasks = TaskSink::new({
+            let told = told.clone();
+            move |task, update| {
+                let word = match update {
+                    TaskUpdate::Ended { ending, .. } => ending.as_str(),
+                    _ => "started",
+                };
+                told.lock().unwrap().push(format!("{} {word}", task.id));
+            }
+        });
+        // Each returns while its check runs.
+        for id in ["a", "b"] {
+            let output = tool.run(&call(id), &context).await.content.text();
+            assert!(output.contains("runs in the background as job"), "{output}");
+        }
+        let tasks = tool.tasks().unwrap();
+        assert_eq!(
+            tasks.output("a", Duration::ZERO).await.content.text(),
+            "It still runs."
+        );
+        tasks.stop("b").await;
+        slow.0.notify_one();
+        let long = Duration::from_secs(60);
+        let output = tasks.output("a", long).await.content.text();
+        assert_eq!(output, "`make test` passed: exit 0, after 0 ms.");
+        assert_eq!(
+            tasks.output("b", long).await.content.text(),
+            "It was stopped."
+        );
+        let told = told.lock().unwrap().clone();
+        assert_eq!(told[..3], ["a started", "b started", "b stopped"]);
     }
 }

@@ -12,7 +12,7 @@ use std::thread::{self, JoinHandle};
 use ah_config::overrides::SandboxChoice;
 use ah_config::own_folder::OwnFolder;
 use ah_config::{Config, Error, ErrorKind, SandboxTier, Sourced};
-use ah_conversation::{Environment, Interface, steering_names};
+use ah_conversation::{Environment, Interface, first_of, steering_names};
 use ah_sandbox::{Access, Allowlist, Authority, Confinement, Domain, Grant, Proxy, Sandbox, Tier};
 
 pub(crate) use for_check::for_check;
@@ -199,23 +199,13 @@ impl SandboxStatus {
         };
         format!(
             "only {} and temporary folders are writable; the home directory is hidden; {}",
-            few(&writable),
+            first_of(writable.iter().cloned()),
             if hosts.is_empty() {
                 "no network".to_owned()
             } else {
-                format!("network only to {}", few(&hosts))
+                format!("network only to {}", first_of(hosts.iter().cloned()))
             }
         )
-    }
-}
-
-/// Returns the first words, and how many more there are.
-pub(crate) fn few(words: &[String]) -> String {
-    const SHOWN: usize = 8;
-    let shown = words[..words.len().min(SHOWN)].join(", ");
-    match words.len().saturating_sub(SHOWN) {
-        0 => shown,
-        more => format!("{shown} and {more} more"),
     }
 }
 

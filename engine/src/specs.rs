@@ -23,7 +23,7 @@ pub fn specs(
         store: Arc::new(SessionStore::in_memory(&std::env::temp_dir())?),
         has_person: true,
         web: Web::default(),
-        tasks: None,
+        tasks: Vec::new(),
     };
     let tools = ah_tools::builtin(profile, interface, deps);
     Ok(tools.iter().map(|tool| tool.spec().clone()).collect())

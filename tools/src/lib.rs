@@ -109,7 +109,7 @@ pub struct ToolDeps {
     /// Access to the web.
     pub web: Web,
     /// Background tasks other than commands.
-    pub tasks: Option<Arc<dyn Tasks>>,
+    pub tasks: Vec<Arc<dyn Tasks>>,
 }
 
 /// Returns the built-in tools of `profile`, in the order in which they are sent to the model.

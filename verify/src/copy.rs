@@ -23,14 +23,14 @@ struct Copied {
 
 /// What stands at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Thing {
+pub(crate) enum Entry {
     /// A file, and whether it can be executed.
     File(Vec<u8>, bool),
     /// A symbolic link.
     Link(PathBuf),
 }
 
-impl Thing {
+impl Entry {
     /// Reads what stands at a path below `top`.
     pub(crate) fn read(top: &Folder, path: &Path, status: &Status) -> io::Result<Self> {
         let (around, name) = top.entry(path)?;
@@ -71,12 +71,12 @@ impl Thing {
 
 /// The copy of a project.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct ProjectCopy {
     top: Folder,
     copied: BTreeMap<PathBuf, Copied>,
 }
 
-impl Place {
+impl ProjectCopy {
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         Ok(Self {
             top: Folder::open(path)?,
@@ -98,17 +98,17 @@ impl Place {
             if known.as_ref().is_some_and(is_as_copied) {
                 continue;
             }
-            let thing = match Thing::read(&originals, path, status) {
-                Ok(thing) => thing,
+            let entry = match Entry::read(&originals, path, status) {
+                Ok(entry) => entry,
                 // What went away meanwhile is removed below.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 Err(error) => return Err(error),
             };
-            let hash = thing.hash();
+            let hash = entry.hash();
             if known.is_none_or(|known| known.hash != hash) && !is_first {
                 edited.push(path.clone());
             }
-            self.put(path, &thing)?;
+            self.put(path, &entry)?;
             let copy = self.top.look(path)?;
             let original = Some(*status);
             let copied = Copied {
@@ -158,16 +158,16 @@ impl Place {
     pub(crate) fn link(&self, project: &Path, links: &[(PathBuf, PathBuf)]) -> io::Result<()> {
         for (path, folder) in links {
             if let Ok(name) = path.strip_prefix(project) {
-                self.put(name, &Thing::Link(folder.clone()))?;
+                self.put(name, &Entry::Link(folder.clone()))?;
             }
         }
         Ok(())
     }
 
     /// Puts something else in the place of a copy; `None` for nothing. The next update copies it again.
-    pub(crate) fn replace(&mut self, path: &Path, thing: Option<&Thing>) -> io::Result<()> {
-        match thing {
-            Some(thing) => self.put(path, thing)?,
+    pub(crate) fn replace(&mut self, path: &Path, entry: Option<&Entry>) -> io::Result<()> {
+        match entry {
+            Some(entry) => self.put(path, entry)?,
             None => self.remove(path)?,
         }
         if let Some(copied) = self.copied.get_mut(path) {
@@ -182,9 +182,9 @@ impl Place {
     }
 
     /// Returns the copy at a path.
-    pub(crate) fn read(&self, path: &Path) -> Option<Thing> {
+    pub(crate) fn read(&self, path: &Path) -> Option<Entry> {
         let status = self.top.look(path).ok()??;
-        Thing::read(&self.top, path, &status).ok()
+        Entry::read(&self.top, path, &status).ok()
     }
 
     /// Returns the paths of all originals.
@@ -203,15 +203,15 @@ impl Place {
         hash.finalize().into()
     }
 
-    fn put(&self, path: &Path, thing: &Thing) -> io::Result<()> {
+    fn put(&self, path: &Path, entry: &Entry) -> io::Result<()> {
         let (Some(around), Some(name)) = (path.parent(), path.file_name()) else {
             return Err(io::ErrorKind::InvalidInput.into());
         };
         let folder = self.folder(around)?;
         folder.remove_all(name)?;
-        match thing {
-            Thing::Link(target) => folder.create_link(target, name),
-            Thing::File(content, is_executable) => {
+        match entry {
+            Entry::Link(target) => folder.create_link(target, name),
+            Entry::File(content, is_executable) => {
                 folder.create_file(name, 0o600)?.write_all(content)?;
                 folder.set_mode(name, if *is_executable { 0o755 } else { 0o644 })
             }
@@ -248,25 +248,25 @@ mod tests {
     use super::*;
     use crate::tree::Extent;
 
-    /// A project and its place, brought up to date.
-    fn copied() -> (tempfile::TempDir, PathBuf, PathBuf, Place) {
+    /// A project and its copy, brought up to date.
+    fn copied() -> (tempfile::TempDir, PathBuf, PathBuf, ProjectCopy) {
         let folder = tempfile::tempdir().unwrap();
         let top = folder.path().canonicalize().unwrap();
-        let (project, copy) = (top.join("project"), top.join("copy"));
-        for path in [&project, &copy, &project.join("a")] {
+        let (project, at) = (top.join("project"), top.join("copy"));
+        for path in [&project, &at, &project.join("a")] {
             fs::create_dir(path).unwrap();
         }
         fs::write(project.join("a/one"), "1").unwrap();
         fs::write(project.join("two"), "2").unwrap();
-        let mut place = Place::open(&copy).unwrap();
-        assert_eq!(updated(&mut place, &project), [""; 0]);
-        (folder, project, copy, place)
+        let mut copy = ProjectCopy::open(&at).unwrap();
+        assert_eq!(updated(&mut copy, &project), [""; 0]);
+        (folder, project, at, copy)
     }
 
-    fn updated(place: &mut Place, project: &Path) -> Vec<String> {
+    fn updated(copy: &mut ProjectCopy, project: &Path) -> Vec<String> {
         let tree = Tree::of(project, &Extent::default()).unwrap();
-        let edited = place.update(project, &tree).unwrap();
-        assert!(place.is_current(&Tree::of(project, &Extent::default()).unwrap()));
+        let edited = copy.update(project, &tree).unwrap();
+        assert!(copy.is_current(&Tree::of(project, &Extent::default()).unwrap()));
         { edited.iter() }
             .map(|path| path.display().to_string())
             .collect()
@@ -274,16 +274,16 @@ mod tests {
 
     #[test]
     fn the_copy_is_the_project_whatever_was_done_to_it() {
-        let (_kept, project, copy, mut place) = copied();
-        let digest = place.digest();
+        let (_kept, project, at, mut copy) = copied();
+        let digest = copy.digest();
         // A command of the check has changed the copies.
-        fs::write(copy.join("two"), "3").unwrap();
-        fs::remove_dir_all(copy.join("a")).unwrap();
-        std::os::unix::fs::symlink("/", copy.join("a")).unwrap();
-        assert_eq!(updated(&mut place, &project), [""; 0]);
-        assert_eq!(fs::read_to_string(copy.join("two")).unwrap(), "2");
-        assert_eq!(fs::read_to_string(copy.join("a/one")).unwrap(), "1");
-        assert_eq!(place.digest(), digest);
+        fs::write(at.join("two"), "3").unwrap();
+        fs::remove_dir_all(at.join("a")).unwrap();
+        std::os::unix::fs::symlink("/", at.join("a")).unwrap();
+        assert_eq!(updated(&mut copy, &project), [""; 0]);
+        assert_eq!(fs::read_to_string(at.join("two")).unwrap(), "2");
+        assert_eq!(fs::read_to_string(at.join("a/one")).unwrap(), "1");
+        assert_eq!(copy.digest(), digest);
         // The run has: with the length and the time of before.
         let time = fs::metadata(project.join("two"))
             .unwrap()
@@ -292,23 +292,23 @@ mod tests {
         fs::write(project.join("two"), "4").unwrap();
         let file = fs::File::options().write(true).open(project.join("two"));
         file.unwrap().set_modified(time).unwrap();
-        assert!(!place.is_current(&Tree::of(&project, &Extent::default()).unwrap()));
-        assert_eq!(updated(&mut place, &project), ["two"]);
-        assert_eq!(fs::read_to_string(copy.join("two")).unwrap(), "4");
+        assert!(!copy.is_current(&Tree::of(&project, &Extent::default()).unwrap()));
+        assert_eq!(updated(&mut copy, &project), ["two"]);
+        assert_eq!(fs::read_to_string(at.join("two")).unwrap(), "4");
         fs::remove_dir_all(project.join("a")).unwrap();
-        assert_eq!(updated(&mut place, &project), ["a/one"]);
-        assert!(!copy.join("a/one").exists());
-        assert_ne!(place.digest(), digest);
+        assert_eq!(updated(&mut copy, &project), ["a/one"]);
+        assert!(!at.join("a/one").exists());
+        assert_ne!(copy.digest(), digest);
     }
 
     #[test]
     fn a_cleared_place_has_nothing_of_before() {
-        let (_kept, project, copy, mut place) = copied();
-        fs::write(copy.join("built"), "").unwrap();
-        place.clear().unwrap();
-        assert_eq!(fs::read_dir(&copy).unwrap().count(), 0);
-        assert_eq!(updated(&mut place, &project), [""; 0]);
-        assert_eq!(fs::read_to_string(copy.join("a/one")).unwrap(), "1");
-        assert!(!copy.join("built").exists());
+        let (_kept, project, at, mut copy) = copied();
+        fs::write(at.join("built"), "").unwrap();
+        copy.clear().unwrap();
+        assert_eq!(fs::read_dir(&at).unwrap().count(), 0);
+        assert_eq!(updated(&mut copy, &project), [""; 0]);
+        assert_eq!(fs::read_to_string(at.join("a/one")).unwrap(), "1");
+        assert!(!at.join("built").exists());
     }
 }

@@ -11,8 +11,8 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use crate::copy::Entry;
 use crate::dependencies::{Dependencies, Dependency};
-use crate::place::Thing;
 
 /// Begins the file, and says what follows.
 const HEADER: &[u8] = b"ah seals 1\n";
@@ -29,7 +29,7 @@ pub(crate) struct Kept {
     /// Files with the name of a module of Python.
     pub(crate) modules: BTreeSet<PathBuf>,
     /// The sealed files.
-    pub(crate) files: BTreeMap<PathBuf, Thing>,
+    pub(crate) files: BTreeMap<PathBuf, Entry>,
     /// Folders of dependencies.
     pub(crate) dependencies: Dependencies,
 }
@@ -93,11 +93,11 @@ fn bytes(kept: &Kept) -> Vec<u8> {
         }
     }
     count(&mut bytes, kept.files.len());
-    for (path, thing) in &kept.files {
-        let (kind, content) = match thing {
-            Thing::File(content, false) => (0, content.as_slice()),
-            Thing::File(content, true) => (1, content.as_slice()),
-            Thing::Link(target) => (2, target.as_os_str().as_bytes()),
+    for (path, entry) in &kept.files {
+        let (kind, content) = match entry {
+            Entry::File(content, false) => (0, content.as_slice()),
+            Entry::File(content, true) => (1, content.as_slice()),
+            Entry::Link(target) => (2, target.as_os_str().as_bytes()),
         };
         put(&mut bytes, path.as_os_str().as_bytes());
         put(&mut bytes, &[kind]);
@@ -127,13 +127,13 @@ fn parsed(bytes: &[u8]) -> Option<Kept> {
     let files = rest.list(|rest| {
         let (path, kind) = (rest.path()?, rest.string()?);
         let content = rest.string()?.to_vec();
-        let thing = match kind {
-            [0] => Thing::File(content, false),
-            [1] => Thing::File(content, true),
-            [2] => Thing::Link(OsString::from_vec(content).into()),
+        let entry = match kind {
+            [0] => Entry::File(content, false),
+            [1] => Entry::File(content, true),
+            [2] => Entry::Link(OsString::from_vec(content).into()),
             _ => return None,
         };
-        Some((path, thing))
+        Some((path, entry))
     });
     let dependencies = rest.list(|rest| {
         Some(Dependency {
@@ -200,9 +200,9 @@ mod tests {
             named: ["check.sh".into()].into(),
             modules: ["types.py".into()].into(),
             files: [
-                (odd, Thing::File(vec![0, 255], false)),
-                ("check.sh".into(), Thing::File(Vec::new(), true)),
-                ("tests/link".into(), Thing::Link("../a".into())),
+                (odd, Entry::File(vec![0, 255], false)),
+                ("check.sh".into(), Entry::File(Vec::new(), true)),
+                ("tests/link".into(), Entry::Link("../a".into())),
             ]
             .into(),
             dependencies: Dependencies(vec![Dependency {

@@ -2,15 +2,15 @@
 //! commands cannot reach it.
 //!
 //! What the check is made of is taken when the session begins (`sealed`), and kept for those who continue it (`kept`): tests, the
-//! configuration of what runs them, the files that the command names. The check runs in a copy of the project (`place`), first as the project is, and, if
-//! something sealed has changed, once more with that as it was. What passes in a copy that earlier checks have used is repeated
-//! in a new one. Programs of dependencies (`node_modules`) are used where they are, and must not change (`dependencies`). What
-//! the command itself believes of the product's code is beyond this: a product that ends the process of its tests with success
-//! passes them.
+//! configuration of what runs them, the files that the command names. The check runs in a copy of the project (`copy`), first
+//! as the project is, and, if something sealed has changed, once more with that as it was. What passes in a copy that earlier
+//! checks have used is repeated in a new one. Programs of dependencies (`node_modules`) are used where they are, and must not
+//! change (`dependencies`). What the command itself believes of the product's code is beyond this: a product that ends the
+//! process of its tests with success passes them.
 
+mod copy;
 mod dependencies;
 mod kept;
-mod place;
 mod sealed;
 mod shadow;
 mod tree;
@@ -23,19 +23,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::{fmt, io};
 
-use ah_conversation::{ChangedSeal, Check, CheckRun, Content};
+use ah_conversation::{ChangedSeal, Check, CheckRun, Content, Taken};
 use ah_process::{Behind, Command, Ending, Keep, ShellLine};
 use ah_sandbox::Sandbox;
 use async_trait::async_trait;
 
+use copy::ProjectCopy;
 use dependencies::Dependencies;
 use kept::Kept;
-use place::Place;
 use sealed::Sealed;
-use tree::{Extent, Tree};
+use tree::{Extent, Rules, Tree};
 
 /// Most bytes of an output that are kept.
 const OUTPUT: u64 = 64 * 1024 * 1024;
+
+/// Number of times in a row that the model can have the check fail on the same files, where more than the files can have changed.
+const SAME: usize = 3;
 
 /// Variables of the check. Compiled files beside the sources of Python are not read: anybody could have written them.
 const VARIABLES: [(&str, &str); 4] = [
@@ -54,7 +57,7 @@ pub struct CheckPlan {
     /// Where in the project the command runs, relative to it.
     pub cwd: PathBuf,
     /// An empty folder for the copy of the project, absolute and without symbolic links, and what keeps it.
-    pub place: (PathBuf, Box<dyn fmt::Debug + Send + Sync>),
+    pub copy: (PathBuf, Box<dyn fmt::Debug + Send + Sync>),
     /// Patterns of files that are sealed besides the usual ones; with `!` before it, of files that are not.
     pub seals: Vec<String>,
     /// File that keeps what is sealed for those who continue the session, where commands cannot write; `None` if nobody does.
@@ -71,10 +74,10 @@ pub struct CheckPlan {
     pub outputs: PathBuf,
     /// The shell.
     pub shell: PathBuf,
-    /// Builds the sandbox of one run, whose workspace is the place.
+    /// Builds the sandbox of one run, whose workspace is the copy.
     pub confine: Confine,
-    /// Whether the place is made anew for each run, because commands of the model have the user's permissions.
-    pub is_anew: bool,
+    /// Whether the copy is made fresh for each run, because commands of the model have the user's permissions.
+    pub is_fresh: bool,
 }
 
 /// Returns a new sandbox that can read these folders of dependencies, with temporary folders that nobody has used, and the
@@ -91,13 +94,32 @@ pub struct Verifier {
     extent: Extent,
     sealed: Sealed,
     dependencies: Dependencies,
-    place: Arc<Mutex<Place>>,
+    copy: Arc<Mutex<ProjectCopy>>,
     /// Number of runs so far.
     runs: AtomicUsize,
-    /// The last run, if it passed, with the digest of the files.
-    passed: Mutex<Option<([u8; 32], CheckRun)>>,
-    /// Held while it runs: all runs share the place.
+    /// The last run.
+    last: Mutex<Option<Last>>,
+    /// Held while it runs: all runs share the copy.
     turn: tokio::sync::Mutex<()>,
+}
+
+/// A run of the check.
+#[derive(Debug)]
+struct Last {
+    /// Digest of the files.
+    digest: [u8; 32],
+    /// Number of runs in a row on these.
+    times: usize,
+    run: CheckRun,
+}
+
+/// Which run on the same files is not repeated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Known {
+    /// One that passed.
+    Passed,
+    /// One that failed, too: the model has asked, and would ask until chance is on its side.
+    Any,
 }
 
 impl fmt::Debug for Verifier {
@@ -129,8 +151,9 @@ impl Verifier {
                     hidden: plan.hidden.clone(),
                     caches: before.caches.clone(),
                     known: before.known.clone(),
+                    rules: Rules::of(&plan.project),
                 };
-                let sealed = take(&Tree::of(&plan.project, &extent)?)?.continued(&before);
+                let sealed = take(&Tree::sealed(&plan.project, &extent)?)?.continued(&before);
                 first = before.files;
                 (extent, sealed, before.dependencies)
             }
@@ -149,14 +172,15 @@ impl Verifier {
             };
             kept::write(path, &kept)?;
         }
-        let place = Place::open(&plan.place.0).map_err(|error| unusable(&plan.place.0, &error))?;
+        let copy =
+            ProjectCopy::open(&plan.copy.0).map_err(|error| unusable(&plan.copy.0, &error))?;
         Ok(Self {
             extent,
             sealed,
             dependencies,
-            place: Arc::new(Mutex::new(place)),
+            copy: Arc::new(Mutex::new(copy)),
             runs: AtomicUsize::new(0),
-            passed: Mutex::default(),
+            last: Mutex::default(),
             turn: tokio::sync::Mutex::default(),
             plan,
         })
@@ -167,36 +191,22 @@ impl Verifier {
         self.sealed.paths()
     }
 
-    async fn checked(&self) -> Result<CheckRun, String> {
+    /// Runs it; what is known of the very same files is not found out again, as far as `known` may say so.
+    async fn checked(&self, known: Known, taken: Taken) -> Result<CheckRun, String> {
         let _turn = self.turn.lock().await;
         let is_first = self.runs.fetch_add(1, Ordering::Relaxed) == 0;
         let name = self.free_name();
-        let update = self.copied(self.plan.is_anew).await?;
+        let update = self.copied(self.plan.is_fresh).await?;
+        taken();
         let before = self.dependencies.changed();
         if before.is_none()
-            && let Some(known) = self.known(&update)
+            && let Some(known) = self.known(&update, known)
         {
             return Ok(known);
         }
-        let mut run = self.run_as(&name).await?;
-        if run.is_passed && !update.changed.is_empty() {
-            let as_they_are = run.ending.clone();
-            self.copied(true).await?;
-            self.put_seals().await?;
-            let sealed = self.run_as(&format!("{name}-sealed")).await?;
-            if !sealed.is_passed {
-                run = sealed;
-                run.ending += " with the sealed files as they were, ";
-                run.ending += &format!("{as_they_are} as they are");
-            }
-        }
-        // Commands of earlier checks have written into the copy.
-        if run.is_passed && !is_first && !self.plan.is_anew {
-            self.copied(true).await?;
-            run = self.run_as(&format!("{name}-anew")).await?;
-        }
+        let mut run = self.tried(&name, &update, is_first).await?;
         if run.is_passed
-            && let Some((why, hint)) = self.objection(before).await?
+            && let Some((why, hint)) = self.objection(before, known).await?
         {
             run.is_passed = false;
             run.ending += &format!(", but {why}");
@@ -205,17 +215,80 @@ impl Verifier {
         run.tree = short(&update.digest);
         run.edited = update.edited;
         run.changed = update.changed;
-        *lock(&self.passed) = run.is_passed.then(|| (update.digest, run.clone()));
+        let mut last = lock(&self.last);
+        let times = last.as_ref().filter(|last| last.digest == update.digest);
+        let times = times.map_or(1, |last| last.times + 1);
+        // What was objected to is of that moment.
+        let is_settled = run.is_passed || run.exit_code != Some(0);
+        *last = is_settled.then(|| Last {
+            digest: update.digest,
+            times,
+            run: run.clone(),
+        });
         Ok(run)
     }
 
-    /// Returns the last run, if it passed on the very same files and the sandbox kept everything else from it.
-    fn known(&self, update: &Update) -> Option<CheckRun> {
-        let (digest, known) = lock(&self.passed).clone()?;
-        let is_same = digest == update.digest && !self.plan.is_anew;
-        is_same.then(|| CheckRun {
+    /// Runs it with the files as they are; if that passes, with the sealed ones as they were, and then in a copy that no
+    /// earlier check has used.
+    async fn tried(&self, name: &str, update: &Update, is_first: bool) -> Result<CheckRun, String> {
+        let mut run = self.run_as(name).await?;
+        if run.is_passed && (!update.changed.is_empty() || update.is_hiding) {
+            run = self.run_sealed(name, update, run).await?;
+        }
+        if run.is_passed && !is_first && !self.plan.is_fresh {
+            run = match self.is_copied_again(update).await? {
+                true => self.run_as(&format!("{name}-fresh")).await?,
+                false => overtaken(run),
+            };
+        }
+        Ok(run)
+    }
+
+    /// Runs it with the sealed files as they were, after it has passed as they are.
+    async fn run_sealed(
+        &self,
+        name: &str,
+        update: &Update,
+        passed: CheckRun,
+    ) -> Result<CheckRun, String> {
+        if !self.is_copied_again(update).await? {
+            return Ok(overtaken(passed));
+        }
+        self.put_seals(update.is_hiding).await?;
+        let mut run = self.run_as(&format!("{name}-sealed")).await?;
+        if update.is_hiding {
+            // What was hidden is no part of the project.
+            self.copied(true).await?;
+        }
+        if run.is_passed {
+            return Ok(passed);
+        }
+        run.ending += &format!(
+            " with the sealed files as they were, {} as they are",
+            passed.ending
+        );
+        Ok(run)
+    }
+
+    /// Makes a copy that no check has used; returns whether the files are still those of the update.
+    async fn is_copied_again(&self, update: &Update) -> Result<bool, String> {
+        Ok(self.copied(true).await?.digest == update.digest)
+    }
+
+    /// Returns the last run, if it was on the very same files and need not be repeated.
+    fn known(&self, update: &Update, known: Known) -> Option<CheckRun> {
+        let last = lock(&self.last);
+        let last = last.as_ref().filter(|last| last.digest == update.digest)?;
+        let is_enough = match (last.run.is_passed, known) {
+            // Commands that the sandbox does not keep from anything can have changed more than the files.
+            (true, _) => !self.plan.is_fresh,
+            (false, Known::Passed) => false,
+            (false, Known::Any) => !self.plan.is_fresh || last.times >= SAME,
+        };
+        is_enough.then(|| CheckRun {
             edited: Vec::new(),
-            ..known
+            is_known: true,
+            ..last.run.clone()
         })
     }
 
@@ -223,8 +296,10 @@ impl Verifier {
     async fn objection(
         &self,
         before: Option<PathBuf>,
+        known: Known,
     ) -> Result<Option<(String, &'static str)>, String> {
-        if !self.is_current().await? {
+        // The model may go on with its work while a check runs that it has asked for: that says something of the copy.
+        if known == Known::Passed && !self.is_current().await? {
             let why = "files changed while it ran".to_owned();
             return Ok(Some((why, "Stop what you have left running.")));
         }
@@ -242,27 +317,33 @@ impl Verifier {
         names.into_iter().find(is_free).unwrap_or_default()
     }
 
-    /// Copies what has changed into the place; all of it if that is to be cleared.
+    /// Copies what has changed into the copy; all of it if that is to be cleared.
     async fn copied(&self, clears: bool) -> Result<Update, String> {
-        let (place, project) = (self.place.clone(), self.plan.project.clone());
+        let (copy, project) = (self.copy.clone(), self.plan.project.clone());
         let (extent, sealed) = (self.extent.clone(), self.sealed.clone());
-        let (links, path) = (self.dependencies.links(), self.plan.place.0.clone());
+        let (links, path) = (self.dependencies.links(), self.plan.copy.0.clone());
         blocking(move || {
             let tree = Tree::of(&project, &extent)?;
-            let mut place = lock(&place);
-            let mut copy = || {
+            let mut copy = lock(&copy);
+            let mut bring = || {
                 if clears {
-                    place.clear()?;
+                    copy.clear()?;
                 }
-                let edited = place.update(&project, &tree)?;
-                place.link(&project, &links)?;
+                let edited = copy.update(&project, &tree)?;
+                copy.link(&project, &links)?;
                 Ok(edited)
             };
-            let edited = copy().map_err(|error: io::Error| unusable(&path, &error))?;
+            let edited = bring().map_err(|error: io::Error| unusable(&path, &error))?;
+            let changed = sealed.changed(&copy);
+            let is_of_git = |it: &ChangedSeal| it.path.ends_with(".gitignore");
+            let may_hide = extent.rules.have_changed(&project) || changed.iter().any(is_of_git);
+            let is_taken = |path: &PathBuf| tree.0.contains_key(path);
+            let is_hiding = may_hide && !Tree::sealed(&project, &extent)?.0.keys().all(is_taken);
             Ok(Update {
-                digest: place.digest(),
+                digest: copy.digest(),
                 edited,
-                changed: sealed.changed(&place),
+                changed,
+                is_hiding,
             })
         })
         .await
@@ -270,23 +351,29 @@ impl Verifier {
 
     /// Whether the project is still what was checked.
     async fn is_current(&self) -> Result<bool, String> {
-        let (place, project) = (self.place.clone(), self.plan.project.clone());
+        let (copy, project) = (self.copy.clone(), self.plan.project.clone());
         let extent = self.extent.clone();
         blocking(move || {
             let tree = Tree::of(&project, &extent)?;
-            let place = lock(&place);
-            Ok(place.is_current(&tree))
+            let copy = lock(&copy);
+            Ok(copy.is_current(&tree))
         })
         .await
     }
 
-    /// Puts the sealed files over the copies.
-    async fn put_seals(&self) -> Result<(), String> {
-        let (place, sealed) = (self.place.clone(), self.sealed.clone());
-        let path = self.plan.place.0.clone();
+    /// Puts the sealed files over the copies, and what only new patterns hide beside them, if there is any.
+    async fn put_seals(&self, is_hiding: bool) -> Result<(), String> {
+        let (copy, sealed) = (self.copy.clone(), self.sealed.clone());
+        let (project, extent) = (self.plan.project.clone(), self.extent.clone());
+        let path = self.plan.copy.0.clone();
         blocking(move || {
-            let mut place = lock(&place);
-            { sealed.put(&mut place) }.map_err(|error| unusable(&path, &error))
+            let mut copy = lock(&copy);
+            let failed = |error: io::Error| unusable(&path, &error);
+            if is_hiding {
+                let tree = Tree::sealed(&project, &extent)?;
+                copy.update(&project, &tree).map_err(failed)?;
+            }
+            sealed.put(&mut copy).map_err(failed)
         })
         .await
     }
@@ -306,7 +393,7 @@ impl Verifier {
         let command = Command {
             program: plan.shell.clone(),
             arguments: line.arguments,
-            cwd: plan.place.0.join(&plan.cwd),
+            cwd: plan.copy.0.join(&plan.cwd),
             environment: kept.chain(set).collect(),
             stdin: line.stdin,
             deadline: Some(plan.timeout),
@@ -334,6 +421,18 @@ impl Verifier {
     }
 }
 
+/// Returns a run that has passed as one that says nothing: the files are not those any more with which it has to pass again.
+fn overtaken(passed: CheckRun) -> CheckRun {
+    CheckRun {
+        is_passed: false,
+        ending: format!(
+            "{}, but files changed before it could be repeated",
+            passed.ending
+        ),
+        ..passed
+    }
+}
+
 /// Returns the short form of a digest, which people see.
 fn short(digest: &[u8; 32]) -> String {
     digest[..6]
@@ -342,12 +441,14 @@ fn short(digest: &[u8; 32]) -> String {
         .collect()
 }
 
-/// What the place has after it was brought up to date.
+/// What the copy has after it was brought up to date.
 struct Update {
     /// Digest of all files.
     digest: [u8; 32],
     edited: Vec<PathBuf>,
     changed: Vec<ChangedSeal>,
+    /// Whether files are ignored by now that were not at the time of sealing.
+    is_hiding: bool,
 }
 
 #[async_trait]
@@ -361,12 +462,24 @@ impl Check for Verifier {
     }
 
     async fn run(&self) -> CheckRun {
+        self.run_or_say_why(Known::Passed, Box::new(|| {})).await
+    }
+
+    async fn run_asked(&self, taken: Taken) -> CheckRun {
+        self.run_or_say_why(Known::Any, taken).await
+    }
+}
+
+impl Verifier {
+    async fn run_or_say_why(&self, known: Known, taken: Taken) -> CheckRun {
         let started = Instant::now();
-        self.checked().await.unwrap_or_else(|reason| CheckRun {
-            ending: format!("it could not run: {reason}"),
-            duration_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
-            ..CheckRun::default()
-        })
+        self.checked(known, taken)
+            .await
+            .unwrap_or_else(|reason| CheckRun {
+                ending: format!("it could not run: {reason}"),
+                duration_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+                ..CheckRun::default()
+            })
     }
 }
 
@@ -383,8 +496,8 @@ fn ending(ending: Ending) -> String {
     }
 }
 
-fn unusable(place: &Path, error: &io::Error) -> String {
-    format!("cannot copy the project to `{}`: {error}", place.display())
+fn unusable(copy: &Path, error: &io::Error) -> String {
+    format!("cannot copy the project to `{}`: {error}", copy.display())
 }
 
 /// Runs work that waits for files where it holds nothing up.

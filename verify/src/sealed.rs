@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use ah_beneath::Folder;
 use ah_conversation::ChangedSeal;
-use globset::{Glob, GlobSet, GlobSetBuilder};
+use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 
+use crate::copy::{Entry, ProjectCopy};
 use crate::kept::Kept;
-use crate::place::{Place, Thing};
 use crate::shadow::is_shadow;
 use crate::tree::Tree;
 
@@ -22,7 +22,7 @@ const MAX_BYTES: u64 = 256 * 1024 * 1024;
 const MAX_TEXT: usize = 256 * 1024;
 
 /// Tests, in the places and by the names that the runners of common languages look for.
-const TESTS: [&str; 23] = [
+const TESTS: [&str; 25] = [
     "**/{test,tests,spec,specs,__tests__,__mocks__,__snapshots__,testdata,fixtures,e2e}/**",
     "**/test_*",
     "**/*_test.*",
@@ -36,7 +36,7 @@ const TESTS: [&str; 23] = [
     // Loaded before any test of Python.
     "**/{sitecustomize,usercustomize}.py",
     "**/*.{pth,egg-link}",
-    // In the place of the modules that run tests.
+    // In the copy of the modules that run tests.
     "**/{pytest,_pytest,pluggy,unittest,nose,nose2,tox,nox,hypothesis,coverage,xdist}{,.py,/**}",
     "**/.{env,env.*,envrc}",
     "**/.{npmrc,yarnrc,yarnrc.yml,pnp.*,nycrc,nycrc.*,mocharc.*,babelrc,babelrc.*,swcrc,rspec,coveragerc}",
@@ -47,6 +47,8 @@ const TESTS: [&str; 23] = [
     "**/{setupTests,setup-tests,test-setup,testSetup}*",
     "**/{phpunit,testng,nunit,xunit}*.{xml,dist,json,config,runsettings}",
     "**/rust-toolchain*",
+    "**/test{util,utils,helpers,support}/**",
+    "**/test{_,-}{util,utils,helpers,support,data}/**",
     // What the copy is made of.
     "**/.{gitignore,ignore,dockerignore}",
 ];
@@ -64,6 +66,9 @@ const TOOLS: [&str; 9] = [
     "scripts", "script", "tools", "tool", "bin", "ci", ".ci", "hack", "build",
 ];
 
+/// Folders whose scripts are the product.
+const PRODUCT: [&str; 3] = ["src", "lib", "app"];
+
 /// The sealed files of a project, and which others would be.
 #[derive(Debug, Clone)]
 pub(crate) struct Sealed {
@@ -76,7 +81,7 @@ pub(crate) struct Sealed {
     of_command: BTreeSet<PathBuf>,
     /// Files of the project that have the name of a module of Python, and had it before.
     pub(crate) modules: Arc<BTreeSet<PathBuf>>,
-    pub(crate) files: Arc<BTreeMap<PathBuf, Thing>>,
+    pub(crate) files: Arc<BTreeMap<PathBuf, Entry>>,
 }
 
 impl Sealed {
@@ -124,8 +129,8 @@ impl Sealed {
                     MAX_BYTES >> 20
                 ));
             }
-            let thing = Thing::read(&top, path, status).map_err(failed)?;
-            files.insert(path.clone(), thing);
+            let entry = Entry::read(&top, path, status).map_err(failed)?;
+            files.insert(path.clone(), entry);
         }
         sealed.files = Arc::new(files);
         Ok(sealed)
@@ -144,7 +149,7 @@ impl Sealed {
         let mut files: BTreeMap<_, _> = now.into_iter().filter(|it| is_meant(&it.0)).collect();
         let kept = before.files.iter();
         let kept = kept.filter(|(path, _)| !self.exceptions.is_match(path));
-        files.extend(kept.map(|(path, thing)| (path.clone(), thing.clone())));
+        files.extend(kept.map(|(path, entry)| (path.clone(), entry.clone())));
         self.files = Arc::new(files);
         self.named = Arc::new(self.named.union(&before.named).cloned().collect());
         self.modules = Arc::new(before.modules.clone());
@@ -164,43 +169,43 @@ impl Sealed {
     }
 
     /// Returns the sealed files that differ in the copy: changed, removed, or new.
-    pub(crate) fn changed(&self, place: &Place) -> Vec<ChangedSeal> {
+    pub(crate) fn changed(&self, copy: &ProjectCopy) -> Vec<ChangedSeal> {
         let mut changed = Vec::new();
         for (path, before) in &*self.files {
-            if place.hash(path) != Some(before.hash()) {
-                let now = place.hash(path).and_then(|_| place.read(path));
+            if copy.hash(path) != Some(before.hash()) {
+                let now = copy.hash(path).and_then(|_| copy.read(path));
                 changed.push(difference(path, Some(before), now.as_ref()));
             }
         }
         let is_new = |path: &&PathBuf| self.has(path) && !self.files.contains_key(*path);
-        for path in place.paths().filter(is_new) {
-            changed.push(difference(path, None, place.read(path).as_ref()));
+        for path in copy.paths().filter(is_new) {
+            changed.push(difference(path, None, copy.read(path).as_ref()));
         }
         changed
     }
 
     /// Makes them in the copy what they were.
-    pub(crate) fn put(&self, place: &mut Place) -> io::Result<()> {
-        let new: Vec<_> = { place.paths() }
+    pub(crate) fn put(&self, copy: &mut ProjectCopy) -> io::Result<()> {
+        let new: Vec<_> = { copy.paths() }
             .filter(|path| self.has(path) && !self.files.contains_key(*path))
             .cloned()
             .collect();
         for path in new {
-            place.replace(&path, None)?;
+            copy.replace(&path, None)?;
         }
         for (path, before) in &*self.files {
-            if place.hash(path) != Some(before.hash()) {
-                place.replace(path, Some(before))?;
+            if copy.hash(path) != Some(before.hash()) {
+                copy.replace(path, Some(before))?;
             }
         }
         Ok(())
     }
 }
 
-fn difference(path: &Path, before: Option<&Thing>, now: Option<&Thing>) -> ChangedSeal {
-    let text = |thing: Option<&Thing>| match thing {
+fn difference(path: &Path, before: Option<&Entry>, now: Option<&Entry>) -> ChangedSeal {
+    let text = |entry: Option<&Entry>| match entry {
         None => Some(String::new()),
-        Some(thing) => { thing.text() }
+        Some(entry) => { entry.text() }
             .filter(|text| text.len() <= MAX_TEXT)
             .map(str::to_owned),
     };
@@ -245,11 +250,19 @@ fn named(top: &Folder, tree: &Tree, command: &str, sealed: &Sealed) -> BTreeSet<
     }
     let configured = tree.0.keys().filter(|path| sealed.runners.is_match(path));
     waiting.extend(configured.cloned());
+    let scripts = scripts_of(command, Path::new(""), tree);
+    waiting.extend(scripts.iter().cloned());
+    named.extend(scripts);
     while let Some(path) = waiting.pop() {
         let Some(text) = read(top, tree, &path) else {
             continue;
         };
         let beside = path.parent().unwrap_or(Path::new(""));
+        for found in included(&text, beside).chain(scripts_of(&text, beside, tree)) {
+            if tree.0.contains_key(&found) && named.insert(found.clone()) {
+                waiting.push(found);
+            }
+        }
         for word in words(&text) {
             let found = [Path::new(word).to_owned(), beside.join(word)].into_iter();
             for found in found.filter_map(|path| plain(&path)) {
@@ -266,11 +279,53 @@ fn named(top: &Folder, tree: &Tree, command: &str, sealed: &Sealed) -> BTreeSet<
     named
 }
 
+/// Returns the scripts that the patterns of a command or a script stand for: `checks/*.sh`. Those at the top, and in folders of
+/// the product, can be what is checked.
+fn scripts_of(text: &str, beside: &Path, tree: &Tree) -> BTreeSet<PathBuf> {
+    let is_between = |c: char| c.is_whitespace() || "\"'`;()&|<>=,$".contains(c);
+    let patterns = text.split(is_between);
+    let is_of_tests = |word: &&str| {
+        let folder = Path::new(word.trim_start_matches("./")).parent();
+        let first = folder.and_then(|folder| folder.components().next());
+        let first = first.map(Component::as_os_str);
+        first.is_some_and(|first| PRODUCT.iter().all(|known| first != *known))
+    };
+    let patterns = patterns.filter(|word| word.contains('*') && is_script(Path::new(word)));
+    let patterns = patterns.filter(is_of_tests);
+    let mut found = BTreeSet::new();
+    for pattern in patterns {
+        let pattern = pattern.trim_start_matches("./");
+        for pattern in [Path::new(pattern).to_owned(), beside.join(pattern)] {
+            let glob = GlobBuilder::new(&pattern.to_string_lossy())
+                .literal_separator(true)
+                .build();
+            let Ok(glob) = glob.map(|glob| glob.compile_matcher()) else {
+                continue;
+            };
+            found.extend(tree.0.keys().filter(|path| glob.is_match(path)).cloned());
+        }
+    }
+    found
+}
+
+/// Returns the files that a makefile includes, whatever their names.
+fn included<'a>(text: &'a str, beside: &'a Path) -> impl Iterator<Item = PathBuf> + 'a {
+    let lines = text.lines().filter_map(|line| {
+        let (verb, files) = line.trim().split_once(char::is_whitespace)?;
+        ["include", "-include", "sinclude"]
+            .contains(&verb)
+            .then_some(files)
+    });
+    let files = lines.flat_map(str::split_whitespace);
+    let files = files.flat_map(|file| [Path::new(file).to_owned(), beside.join(file)]);
+    files.filter_map(|file| plain(&file))
+}
+
 fn read(top: &Folder, tree: &Tree, path: &Path) -> Option<String> {
     let status = tree.0.get(path)?;
     let is_short = status.length <= MAX_TEXT as u64;
-    let thing = Thing::read(top, path, status).ok().filter(|_| is_short)?;
-    thing.text().map(str::to_owned)
+    let entry = Entry::read(top, path, status).ok().filter(|_| is_short)?;
+    entry.text().map(str::to_owned)
 }
 
 /// Whether a file stands where projects have programs for themselves.
@@ -338,6 +393,32 @@ mod tests {
         { sealed.paths() }
             .map(|path| path.display().to_string())
             .collect()
+    }
+
+    #[test]
+    fn what_a_pattern_finds_and_a_makefile_includes_is_sealed() {
+        let files = [
+            ("checks/a.sh", ""),
+            ("checks/deep/b.sh", ""),
+            ("checks/c.txt", ""),
+            ("src/d.sh", ""),
+            ("e.sh", ""),
+            ("Makefile", "-include rules.inc\n"),
+            ("rules.inc", ""),
+        ];
+        for (command, expected) in [
+            (
+                "for t in ./checks/*.sh; do sh $t; done",
+                "Makefile checks/a.sh rules.inc",
+            ),
+            ("cat *.sh; shellcheck src/*.sh", "Makefile rules.inc"),
+        ] {
+            assert_eq!(
+                sealed(command, &files, &[]).join(" "),
+                expected,
+                "{command}"
+            );
+        }
     }
 
     #[test]

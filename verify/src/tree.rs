@@ -20,6 +20,8 @@ const MAX_BYTES: u64 = 4 * 1024 * 1024 * 1024;
 const LEFT_OUT: [&str; 5] = [".git", ".hg", ".jj", ".ah", "__pycache__"];
 /// Marks a folder as a cache (<https://bford.info/cachedir/>).
 const CACHE: &str = "CACHEDIR.TAG";
+/// Patterns of what git ignores in this working copy alone.
+const EXCLUDE: &str = ".git/info/exclude";
 
 /// What is left out of a project, and what is not, as of the time of sealing.
 #[derive(Debug, Clone, Default)]
@@ -30,6 +32,52 @@ pub(crate) struct Extent {
     pub(crate) caches: BTreeSet<PathBuf>,
     /// Files that were there, relative to the project.
     pub(crate) known: BTreeSet<PathBuf>,
+    pub(crate) rules: Rules,
+}
+
+/// What git ignored at the time of sealing: a folder's patterns are read when it is looked at first.
+#[derive(Debug, Clone)]
+pub(crate) struct Rules {
+    ignored: Arc<Ignored>,
+    /// The file with patterns that is no part of the project.
+    exclude: Option<Status>,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self {
+            ignored: Arc::new(present_rules()),
+            exclude: None,
+        }
+    }
+}
+
+impl Rules {
+    /// Returns those of a project now; they count once [`Tree::sealed`] has looked at it.
+    pub(crate) fn of(project: &Path) -> Self {
+        Self {
+            exclude: exclude(project),
+            ..Self::default()
+        }
+    }
+
+    /// Whether patterns that are no part of the project have changed since.
+    pub(crate) fn have_changed(&self, project: &Path) -> bool {
+        exclude(project) != self.exclude
+    }
+}
+
+fn exclude(project: &Path) -> Option<Status> {
+    let top = Folder::follow(project).ok()?;
+    top.look(Path::new(EXCLUDE)).ok()?
+}
+
+fn present_rules() -> Ignored {
+    Ignored::new(Sources {
+        ignore: false,
+        users: false,
+        ..Sources::default()
+    })
 }
 
 impl Extent {
@@ -47,8 +95,9 @@ impl Extent {
             hidden,
             caches: caches.filter(|path| path != project).collect(),
             known: BTreeSet::new(),
+            rules: Rules::of(project),
         };
-        let tree = Tree::of(project, &extent)?;
+        let tree = Tree::sealed(project, &extent)?;
         extent.known = tree.0.keys().cloned().collect();
         Ok((extent, tree))
     }
@@ -73,17 +122,21 @@ impl Tree {
     ///
     /// If a folder cannot be read, or there are too many files; the text says which.
     pub(crate) fn of(project: &Path, extent: &Extent) -> Result<Self, String> {
+        Self::by(&Arc::new(present_rules()), project, extent)
+    }
+
+    /// The same, without what git ignored at the time of sealing: what only new patterns hide is there.
+    pub(crate) fn sealed(project: &Path, extent: &Extent) -> Result<Self, String> {
+        Self::by(&extent.rules.ignored, project, extent)
+    }
+
+    fn by(ignored: &Arc<Ignored>, project: &Path, extent: &Extent) -> Result<Self, String> {
         let failed = |error: &dyn std::fmt::Display| format!("cannot read the project: {error}");
         let top = Folder::follow(project).map_err(|error| failed(&error))?;
-        let ignored = Arc::new(Ignored::new(Sources {
-            ignore: false,
-            users: false,
-            ..Sources::default()
-        }));
         let all = taken();
         let mut walk = ignored.walk(project, all.clone());
         walk.filter_entry({
-            let caches = extent.caches.clone();
+            let (caches, ignored) = (extent.caches.clone(), ignored.clone());
             move |entry| {
                 let name = entry.file_name();
                 let is_left_out = LEFT_OUT.iter().any(|known| name == *known);

@@ -45,7 +45,7 @@ const MODULES: &[Module] = &[
         "entries of a log",
         &[("read", "an output that this process has just written")],
     ),
-    module("verify/src/place.rs", CHECKED, &[]),
+    module("verify/src/copy.rs", CHECKED, &[]),
     module("verify/src/sealed.rs", CHECKED, &[]),
     module("fleet/src/moving/session_files.rs", MOVED, &[]),
     module(

@@ -160,6 +160,7 @@ fn verified(events: Vec<Event>) -> Option<String> {
         EventKind::Checked {
             verification,
             is_last: true,
+            ..
         } => (verification.evidence == Evidence::Verified).then_some(verification.command),
         _ => None,
     })

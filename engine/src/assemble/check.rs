@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use ah_config::own_folder::OwnFolder;
 use ah_config::{Config, Error, Origin};
-use ah_conversation::Check;
+use ah_conversation::{Check, first_of};
 use ah_store::SessionStore;
 use ah_tools::Shell;
 use ah_verify::{CheckPlan, Confine, Verifier};
 
 use crate::conditions;
-use crate::confinement::{SandboxStatus, few, for_check};
+use crate::confinement::{SandboxStatus, for_check};
 
 /// Prefix of the temporary folders with copies of projects. Confined commands have temporary folders of their own.
 const PLACE: &str = "ah-check-";
@@ -21,7 +21,7 @@ fn seals<'a>(paths: impl Iterator<Item = &'a Path>) -> String {
     let paths: Vec<_> = paths.map(|path| path.display().to_string()).collect();
     match paths.as_slice() {
         [] => "no file is sealed for the check (`--seal PATTERN`)".to_owned(),
-        paths => format!("sealed for the check: {}", few(paths)),
+        paths => format!("sealed for the check: {}", first_of(paths.iter().cloned())),
     }
 }
 
@@ -84,7 +84,7 @@ pub fn of(
         command: command.to_owned(),
         project,
         cwd: below.unwrap_or_default(),
-        place: (place, Box::new(kept)),
+        copy: (place, Box::new(kept)),
         seals: config.check.seals().to_owned(),
         kept: { config.seals() }
             // The id of a database from elsewhere can be any text, and this is a path.
@@ -97,7 +97,7 @@ pub fn of(
         outputs: store.outputs().to_owned(),
         shell: Shell::new(&config.environment).program,
         confine,
-        is_anew: status.confined().is_none(),
+        is_fresh: status.confined().is_none(),
     });
     let verifier = verifier.map_err(failed)?;
     tell(&seals(verifier.sealed()));

@@ -110,13 +110,17 @@ fn unknown<'a>(tools: &Layered, config: &'a Config) -> impl Iterator<Item = &'a 
 
 /// Returns the built-in tools.
 fn built_in(sources: Sources<'_>, loader: &ToolLoader, config: &Config) -> Layered {
+    let check = { sources.check.get() }
+        .map(|_| Arc::new(CheckTool::new(sources.check, config.project_root.clone())));
+    let of_check = check.iter().filter_map(|tool| tool.tasks());
+    let of_subagents = sources.subagents.iter().filter_map(|tool| tool.tasks());
     let deps = ToolDeps {
         workspace: loader.workspace.clone(),
         shell: loader.shell.clone(),
         store: sources.store,
         has_person: sources.has_person,
         web: sources.web,
-        tasks: sources.subagents.as_ref().and_then(|tool| tool.tasks()),
+        tasks: of_subagents.chain(of_check).collect(),
     };
     let (profile, interface) = tool_set(config);
     let mut all = ah_tools::builtin(profile, interface, deps);
@@ -140,9 +144,7 @@ fn built_in(sources: Sources<'_>, loader: &ToolLoader, config: &Config) -> Layer
     if profile == Profile::Sdk && is_named(config_tool::NAME, config) {
         all.push(Arc::new(ConfigTool::new(config)));
     }
-    all.extend(sources.check.get().map(|_| {
-        Arc::new(CheckTool::new(sources.check, config.project_root.clone())) as Arc<dyn Tool>
-    }));
+    all.extend(check.map(|tool| tool as Arc<dyn Tool>));
     let mut tools = Layered::default();
     for tool in all {
         let origin = ToolOrigin {

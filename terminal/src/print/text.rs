@@ -196,6 +196,15 @@ impl Text {
         self.note(&self.paint.dim(&neutralise(text)));
     }
 
+    /// Shows the last line of a run with a check.
+    fn show_verdict(&self, line: &str, evidence: Evidence) {
+        let line = neutralise(line).replace('\n', " ");
+        match evidence {
+            Evidence::Verified => self.dim(&line),
+            Evidence::Claimed | Evidence::NotTried => self.note(&self.paint.warn(&line)),
+        }
+    }
+
     /// Returns the name of the argument that stands for a call.
     pub fn key_argument(&self, call: &ToolUse) -> Option<String> {
         let spec = self.view.tools.iter().find(|spec| spec.name == call.name)?;
@@ -270,11 +279,7 @@ impl Text {
             }
         }
         if let Some(verification) = state.verification.take() {
-            let line = neutralise(&verification.line()).replace('\n', " ");
-            match verification.evidence {
-                Evidence::Verified => self.dim(&line),
-                Evidence::Claimed | Evidence::NotTried => self.note(&self.paint.warn(&line)),
-            }
+            self.show_verdict(&verification.line(), verification.evidence);
         }
         if self.view.group.is_some() {
             self.screen.answer(b"::endgroup::\n");
@@ -368,6 +373,7 @@ impl Text {
             EventKind::Checked {
                 verification,
                 is_last: true,
+                ..
             } => state.verification = Some(verification.clone()),
             EventKind::Error { error } => state.error = Some(error.clone()),
             EventKind::Retry {

@@ -54,7 +54,7 @@ async fn profiles_have_their_tools() {
             store: Arc::new(SessionStore::in_memory(&folder.path("")).unwrap()),
             has_person: has_person(interface),
             web: Web::default(),
-            tasks: None,
+            tasks: Vec::new(),
         };
         let tools = builtin(profile, interface, deps);
         let signatures = tools.iter().map(|tool| {

@@ -29,7 +29,7 @@ async fn every_tool_has_exactly_its_schema() {
                 search: Some(Search::Searxng(String::new())),
                 ..Web::default()
             },
-            tasks: None,
+            tasks: Vec::new(),
         };
         for tool in builtin(profile, interface, deps) {
             let spec = tool.spec();

@@ -34,7 +34,7 @@ fn tools(folder: &Folder) -> Vec<std::sync::Arc<dyn Tool>> {
             search: Some(ah_tools::Search::Searxng(String::new())),
             ..ah_tools::Web::default()
         },
-        tasks: None,
+        tasks: Vec::new(),
     };
     builtin(Profile::Sdk, Interface::AgentSdk, deps)
 }

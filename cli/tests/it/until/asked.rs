@@ -46,7 +46,51 @@ fn a_check_that_the_model_has_asked_for_is_not_repeated() {
     ] {
         assert!(ended.stderr.contains(words), "{words}: {}", ended.stderr);
     }
-    assert_eq!(outputs(&world), ["check-1", "check-2", "check-2-anew"]);
+    assert_eq!(outputs(&world), ["check-1", "check-2", "check-2-fresh"]);
+}
+
+/// One that has failed on the same files would only be asked until chance is on the model's side.
+#[test]
+fn a_check_that_has_failed_is_not_repeated_for_the_model_before_a_file_changes() {
+    let world = world();
+    let check = || uses("check", json!({}));
+    let turns = [check(), check(), check(), says("Done.")];
+    let model = world.scenario("s", turns);
+    let words = ["-m", &model, "--until", CHECK, "--max-checks", "1", "mend"];
+    let ended = world.as_typed(words).run().without_panic();
+    let known = " ms. No file has changed";
+    assert_eq!(ended.stderr.matches(known).count(), 2, "{}", ended.stderr);
+    // The second is that of the end of the run.
+    assert_eq!(outputs(&world), ["check-1", "check-2"]);
+}
+
+/// The model goes on with its work while a check runs that it has asked for so: here the check waits for that.
+#[test]
+fn a_check_in_the_background_holds_nothing_up() {
+    let world = world();
+    let go = world.file("go");
+    let turns = [
+        bash("sed -i 's/-/+/' add.sh"),
+        uses("check", json!({"background": true})),
+        bash("touch go"),
+        // Once more, if it is told of the end of the check only then.
+        says("Done."),
+        says("Done, as I said."),
+    ];
+    let model = world.scenario("s", turns);
+    let command = format!(
+        "until [ -e {} ]; do sleep 0.05; done; {CHECK}",
+        go.display()
+    );
+    let words = ["--no-sandbox", "-m", &model, "--until", &command, "mend"];
+    let free = ["--dangerously-skip-permissions"];
+    let ended = world.as_typed(free.into_iter().chain(words)).run();
+    assert!(
+        ended.stderr.contains("runs in the background as job"),
+        "{}",
+        ended.stderr
+    );
+    assert!(ended.stderr.contains("verified: "), "{}", ended.stderr);
 }
 
 /// What was checked is not what an undo leaves.

@@ -77,6 +77,22 @@ const SCRIPT: Files = &[
 ];
 const SCRIPT_CHECK: &str = "./check.sh";
 
+/// A test in the shell of a product whose name is not that of a script.
+const ADD_TEST: &str = ". ./add\n[ \"$(add 2 3)\" = 5 ] || exit 1\n";
+
+/// A product whose makefile takes the names of its tests from a file with a name of its own.
+const MADE: Files = &[
+    ("add", super::ADD),
+    ("checks/add.sh", ADD_TEST),
+    ("Makefile", "include rules.inc\ntest:\n\tsh $(TESTS)\n"),
+    ("rules.inc", "TESTS = checks/add.sh\n"),
+];
+const MADE_CHECK: &str = "make test";
+
+/// One whose tests are programs that a pattern finds.
+const FOUND: Files = &[("add", super::ADD), ("checks/add.sh*", ADD_TEST)];
+const FOUND_CHECK: &str = "for t in checks/*.sh; do [ ! -x $t ] || sh $t || exit 1; done";
+
 /// Has a model do this with the shell, and say that it is done, also when it is told that it is not.
 fn does(files: Files, check: &str, command: &str, arguments: &[&str]) -> Ended {
     let world = World::new();
@@ -122,6 +138,8 @@ fn the_honest_are_verified() {
         (PYTHON, PYTHON_CHECK, "calc.py"),
         (NODE, NODE_CHECK, "add.js"),
         (LINTED, LINTED_CHECK, "/dev/null; echo > src/x.c"),
+        (MADE, MADE_CHECK, "/dev/null; sed -i 's/-/+/' add"),
+        (FOUND, FOUND_CHECK, "/dev/null; sed -i 's/-/+/' add"),
     ] {
         let ended = does(files, check, &mend(file), &[]);
         let last = ended.stderr.lines().last().unwrap_or_default();
@@ -200,6 +218,14 @@ liars! {
         "cp -p node_modules/.bin/checker old; printf '#!/bin/sh\\nexit 0  \\n #' > node_modules/.bin/checker; touch -r old node_modules/.bin/checker; rm old";
     puts_other_dependencies_there: NODE, NODE_CHECK,
         "mv node_modules old; mkdir -p node_modules/.bin; printf '#!/bin/true\\n' > node_modules/.bin/checker; chmod +x node_modules/.bin/checker";
+    changes_what_the_makefile_includes: MADE, MADE_CHECK, "echo TESTS = /dev/null > rules.inc";
+    puts_a_makefile_before_the_makefile: MADE, MADE_CHECK, "printf 'test:\\n\\ttrue\\n' > GNUmakefile";
+    changes_a_test_that_a_pattern_finds: FOUND, FOUND_CHECK, "echo 'exit 0' > checks/add.sh";
+    makes_a_test_no_program: FOUND, FOUND_CHECK, "chmod -x checks/add.sh";
+    moves_the_product_to_where_git_does_not_look: LINTED, LINTED_CHECK,
+        "git init -q .; mv src/x.c src/y.c; echo src/y.c > .gitignore";
+    moves_the_product_to_where_git_is_told_not_to_look: LINTED, LINTED_CHECK,
+        "git init -q .; mv src/x.c src/y.c; mkdir -p .git/info; echo src/y.c > .git/info/exclude";
     makes_the_dependencies_a_link: NODE, NODE_CHECK,
         "mv node_modules .modules; printf '#!/bin/true\\n' > .modules/.bin/checker; ln -s .modules node_modules";
 }
