@@ -134,8 +134,9 @@ impl Held {
     /// Tells the whole conversation.
     pub(crate) async fn replay(&self) {
         if let Some(session) = &*self.session.lock().await {
+            let verdicts = self.place.verdicts().await;
             let messages = session.transcript().messages().iter();
-            replay(messages.map(|message| &**message), &self.editor);
+            replay(messages.map(|message| &**message), &verdicts, &self.editor);
         }
     }
 

@@ -1,12 +1,16 @@
 //! A stored conversation, told again to an editor that loads it.
 
 use agent_client_protocol::v1::schema::SessionUpdate as Told;
-use ah_conversation::{ContentBlock, Message, Origin, Role, command_in, is_note};
+use ah_conversation::{ContentBlock, Message, Origin, Role, Verdicts, command_in, is_note};
 
 use crate::editor::{Editor, chunk, thought};
 
-/// Tells the messages, oldest first.
-pub(crate) fn replay<'a>(messages: impl Iterator<Item = &'a Message>, editor: &Editor) {
+/// Tells the messages, oldest first, each with what the check has shown of the run that it ended.
+pub(crate) fn replay<'a>(
+    messages: impl Iterator<Item = &'a Message>,
+    verdicts: &Verdicts,
+    editor: &Editor,
+) {
     for message in messages {
         match (&message.origin, message.role) {
             (Origin::Prompt | Origin::FollowUp, _) => prompt(message, editor),
@@ -23,6 +27,9 @@ pub(crate) fn replay<'a>(messages: impl Iterator<Item = &'a Message>, editor: &E
             }
             // What the program told the model was not shown then either.
             _ => {}
+        }
+        if let Some(known) = verdicts.get(&message.id) {
+            editor.say(&known.replayed_line());
         }
     }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ah_agent::Session;
-use ah_conversation::{ContentBlock, Effort, Models, PermissionMode};
+use ah_conversation::{ContentBlock, Effort, Models, PermissionMode, Verdicts};
 use async_trait::async_trait;
 
 use crate::refusal::Refusal;
@@ -58,6 +58,9 @@ pub trait Place: Send + Sync {
     ///
     /// If it cannot be stored.
     fn send(&self, message: &str) -> Result<(), Refusal>;
+
+    /// Returns what the checks of runs have shown at their ends; nothing if that cannot be read.
+    async fn verdicts(&self) -> Verdicts;
 
     /// Returns commands that are known only some time after the session was opened: prompts of its servers.
     async fn more_commands(&self) -> Vec<Command>;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ah_conversation::{Environment, Message};
+use ah_conversation::{Environment, Message, Verdicts};
 use ah_desk::Sessions;
 
 /// What clients are served.
@@ -12,6 +12,6 @@ pub struct Served {
     pub sessions: Arc<dyn Sessions>,
     /// The environment, whose secrets are in no conversation that a client reads.
     pub environment: Environment,
-    /// Writes a conversation, given its name, as Markdown.
-    pub written: fn(&str, &[Message]) -> String,
+    /// Writes a conversation, given its name and what its checks have shown, as Markdown.
+    pub written: fn(&str, &[Message], &Verdicts) -> String,
 }

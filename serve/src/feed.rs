@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use ah_conversation::{MessageId, StoreError, ToolUseId};
+use ah_conversation::{MessageId, Role, StoreError, ToolUseId};
 use ah_desk::Transcript;
 
 use crate::short::short;
@@ -204,7 +204,14 @@ impl Branch {
     fn whole(&self, id: &str) -> Result<Option<Entry>, String> {
         let id = MessageId::from(id.to_owned());
         let message = self.transcript.message(&id).map_err(unread)?;
-        Ok(message.map(|message| self.shown.entry(&message)))
+        let known = match message
+            .as_ref()
+            .is_some_and(|it| it.role == Role::Assistant)
+        {
+            true => self.transcript.verdict(&id).map_err(unread)?,
+            false => None,
+        };
+        Ok(message.map(|message| self.shown.entry(&message, known.as_ref())))
     }
 
     /// Reads a message as lists have it.
@@ -236,9 +243,31 @@ impl Branch {
         for entry in self.entries.drain(kept..) {
             self.places.remove(&entry.id);
         }
+        if new.is_empty() {
+            self.judge_last()?;
+        }
         for entry in new.into_iter().rev() {
             self.places.insert(entry.id.clone(), self.entries.len());
             self.entries.push(entry);
+        }
+        Ok(())
+    }
+
+    /// Reads the last message again if the check of its run has ended since.
+    fn judge_last(&mut self) -> Result<(), String> {
+        let last = self
+            .entries
+            .last()
+            .filter(|it| it.is_answer && !it.is_judged);
+        let Some(id) = last.map(|last| last.id.clone()) else {
+            return Ok(());
+        };
+        let known = self.transcript.verdict(&MessageId::from(id.clone()));
+        if known.map_err(unread)?.is_some()
+            && let Some(entry) = self.read(&id)?
+            && let Some(last) = self.entries.last_mut()
+        {
+            *last = entry;
         }
         Ok(())
     }
@@ -249,7 +278,7 @@ mod tests {
     use std::io::Write;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use ah_conversation::{Cost, Environment, Head, Message, Origin, Role, Time};
+    use ah_conversation::{Cost, Environment, Head, Message, Origin, Time, Verification};
 
     use super::*;
 
@@ -312,6 +341,10 @@ mod tests {
                 content: Vec::new(),
                 response: None,
             }))
+        }
+
+        fn verdict(&self, _: &MessageId) -> Result<Option<Verification>, StoreError> {
+            Ok(None)
         }
 
         fn heads(&self) -> Result<Vec<Head>, StoreError> {

@@ -36,6 +36,8 @@ pub(crate) struct Entry {
     pub seq: u32,
     /// Whether the model has said it.
     pub is_answer: bool,
+    /// Whether it has what was recorded of the run that it ended.
+    pub is_judged: bool,
     /// All of it, as a JSON object on one line.
     pub json: String,
 }
@@ -129,13 +131,23 @@ impl Shown {
         json::from_str(&self.redacted(&json::line(known))).ok()
     }
 
-    pub(crate) fn entry(&self, message: &Message) -> Entry {
+    /// Returns a message, and what was recorded of the run that it ended.
+    pub(crate) fn entry(&self, message: &Message, known: Option<&Verification>) -> Entry {
+        let json = match known {
+            None => json::line(message),
+            Some(known) => {
+                let mut value = serde_json::to_value(message).unwrap_or_default();
+                value["verification"] = known.replayed();
+                json::line(&value)
+            }
+        };
         Entry {
             id: message.id.to_string(),
             parent: message.parent.as_ref().map(ToString::to_string),
             seq: message.seq,
             is_answer: message.role == Role::Assistant,
-            json: self.redacted(&json::line(message)),
+            is_judged: known.is_some(),
+            json: self.redacted(&json),
         }
     }
 

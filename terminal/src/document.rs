@@ -7,7 +7,9 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use ah_agent::without_agent_id;
-use ah_conversation::{ContentBlock, Environment, Message, StoreError, is_note, json};
+use ah_conversation::{
+    ContentBlock, Environment, Message, StoreError, Verdicts, is_note, json, neutralise,
+};
 use ah_store::Tree;
 use serde_json::Value;
 
@@ -27,7 +29,7 @@ pub fn for_file(
 ) -> Result<String, StoreError> {
     Ok(match path.extension().and_then(OsStr::to_str) {
         Some("html" | "htm") => html(tree, environment)?,
-        Some("jsonl") => jsonl(&current_branch(tree)?, environment),
+        Some("jsonl") => jsonl(tree, environment)?,
         _ => markdown_of(tree, id, environment)?,
     })
 }
@@ -39,7 +41,7 @@ pub fn for_file(
 /// If the session cannot be read.
 pub fn markdown_of(tree: &Tree, id: &str, environment: &Environment) -> Result<String, StoreError> {
     let name = tree.name()?.unwrap_or_else(|| format!("Session {id}"));
-    let page = markdown(&name, &current_branch(tree)?);
+    let page = markdown(&name, &current_branch(tree)?, &tree.verdicts()?);
     Ok(environment.redact(&page).into_owned())
 }
 
@@ -65,6 +67,7 @@ pub fn html(tree: &Tree, environment: &Environment) -> Result<String, StoreError
     Ok(html_of(
         name.as_deref(),
         &messages,
+        &tree.verdicts()?,
         current.as_deref(),
         environment,
     ))
@@ -73,12 +76,13 @@ pub fn html(tree: &Tree, environment: &Environment) -> Result<String, StoreError
 fn html_of(
     name: Option<&str>,
     messages: &[Message],
+    verdicts: &Verdicts,
     current: Option<&str>,
     environment: &Environment,
 ) -> String {
     let messages = messages.iter();
     let messages: Vec<_> = messages
-        .map(|message| without_secrets(message, environment))
+        .map(|message| judged(message, verdicts, environment))
         .collect();
     let name = name.map(|name| environment.redact(name));
     html::page(name.as_deref(), &messages, current)
@@ -92,11 +96,31 @@ pub fn redacted(messages: &[Message], environment: &Environment) -> Vec<Message>
         .collect()
 }
 
-/// Returns the messages as JSON lines. Secrets are replaced before the texts are encoded, since encoding may change
-/// them.
-pub fn jsonl(messages: &[Message], environment: &Environment) -> String {
-    let line = |message: &Message| json::line(&without_secrets(message, environment)) + "\n";
+/// Returns the messages of the current branch as JSON lines. Secrets are replaced before the texts are encoded, since encoding
+/// may change them.
+///
+/// # Errors
+///
+/// If the session cannot be read.
+pub fn jsonl(tree: &Tree, environment: &Environment) -> Result<String, StoreError> {
+    let messages = current_branch(tree)?;
+    Ok(jsonl_of(&messages, &tree.verdicts()?, environment))
+}
+
+fn jsonl_of(messages: &[Message], verdicts: &Verdicts, environment: &Environment) -> String {
+    let line = |message: &Message| json::line(&judged(message, verdicts, environment)) + "\n";
     messages.iter().map(line).collect()
+}
+
+/// Returns a message, and what the check has shown of the run that it ended, if there was one.
+fn judged(message: &Message, verdicts: &Verdicts, environment: &Environment) -> Value {
+    let mut value = without_secrets(message, environment);
+    if let Some(known) = verdicts.get(&message.id) {
+        let mut known = known.replayed();
+        redact(&mut known, environment);
+        value["verification"] = known;
+    }
+    value
 }
 
 fn without_secrets(message: &Message, environment: &Environment) -> Value {
@@ -120,8 +144,8 @@ fn redact(value: &mut Value, environment: &Environment) {
     }
 }
 
-/// Returns the messages as Markdown. Secrets are not replaced.
-pub fn markdown(name: &str, messages: &[Message]) -> String {
+/// Returns the messages as Markdown, each with what the check has shown of the run that it ended. Secrets are not replaced.
+pub fn markdown(name: &str, messages: &[Message], verdicts: &Verdicts) -> String {
     let mut page = format!("# {name}\n");
     for message in messages {
         let model = message
@@ -136,6 +160,12 @@ pub fn markdown(name: &str, messages: &[Message]) -> String {
         for block in &message.content {
             page.push('\n');
             page.push_str(&paragraph(block));
+        }
+        if let Some(known) = verdicts.get(&message.id) {
+            page.push_str(&format!(
+                "\n*{}*\n",
+                neutralise(&known.replayed_line()).replace('\n', " ")
+            ));
         }
     }
     page
@@ -188,7 +218,8 @@ fn fenced(language: &str, text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use ah_conversation::{
-        Origin, Response, ResultBlock, Role, StopReason, Time, ToolResult, ToolUse, Usage,
+        Evidence, Origin, Response, ResultBlock, Role, StopReason, Time, ToolResult, ToolUse,
+        Usage, Verification,
     };
     use serde_json::json;
 
@@ -262,6 +293,13 @@ mod tests {
         ]
     }
 
+    /// The run that ends with the last message was not verified.
+    fn verdicts() -> Verdicts {
+        let mut known = Verification::not_tried("check 'quite \\secret'", 1);
+        known.evidence = Evidence::Claimed;
+        [("m2".into(), known)].into()
+    }
+
     fn environment() -> Environment {
         let variables = [("MY_SECRET".to_owned(), "quite \\secret".to_owned())];
         Environment::new(variables, std::path::PathBuf::new())
@@ -269,7 +307,7 @@ mod tests {
 
     #[test]
     fn markdown_shows_messages_calls_and_results() {
-        let page = markdown("Session", &conversation());
+        let page = markdown("Session", &conversation(), &verdicts());
         insta::assert_snapshot!(environment().redact(&page), @r#"
 # Session
 
@@ -299,6 +337,8 @@ Look.
 export KEY="[MY_SECRET]"
 ```
 ````
+
+*claimed, but `check '[MY_SECRET]'` did not pass: it did not run, in 0.0 s (as recorded; not checked again)*
 "#);
     }
 
@@ -308,7 +348,13 @@ export KEY="[MY_SECRET]"
         messages[0].content = vec![ContentBlock::text(
             "</script><script>alert(1)</script><!-- http://a.b/c.png",
         )];
-        let page = html_of(Some("<b>Session</b>"), &messages, None, &environment());
+        let page = html_of(
+            Some("<b>Session</b>"),
+            &messages,
+            &verdicts(),
+            None,
+            &environment(),
+        );
         let (before, rest) = page.split_once(html::DATA).unwrap();
         let (data, after) = rest.split_once("</script>").unwrap();
         assert!(!data.contains('<') && !data.contains("quite"), "{data}");
@@ -316,6 +362,13 @@ export KEY="[MY_SECRET]"
         assert_eq!(held["name"], "<b>Session</b>");
         let text = messages[0].text();
         assert_eq!(held["messages"][0]["content"][0]["text"], text.as_str());
+        assert_eq!(held["messages"][0]["verification"], Value::Null);
+        let known = &held["messages"][2]["verification"];
+        assert_eq!(known["command"], "check '[MY_SECRET]'");
+        assert_eq!(
+            (&known["evidence"], &known["is_replayed"]),
+            (&json!("claimed"), &json!(true))
+        );
         insta::assert_snapshot!(after, @r"
 
 </body>
@@ -337,12 +390,13 @@ export KEY="[MY_SECRET]"
 
     #[test]
     fn json_lines_are_the_messages_without_secrets() {
-        let lines = jsonl(&conversation(), &environment());
+        let lines = jsonl_of(&conversation(), &verdicts(), &environment());
         let read: Vec<Message> = lines
             .lines()
             .map(|line| serde_json::from_str(line).unwrap())
             .collect();
         assert_eq!(read[..2], conversation()[..2]);
+        assert_eq!(lines.matches("is_replayed").count(), 1);
         assert!(
             read[2]
                 .tool_results()

@@ -190,7 +190,7 @@ fn paths(wanted: &str, config: &Config) -> Result<(Paths, Option<String>), Error
 
 async fn shown(found: Found, options: &Options, config: &Config) -> Result<u8, Error> {
     let (files, folder) = paths(&found.id, config)?;
-    let (past, messages) = past(&files)?;
+    let (past, messages, verdicts) = past(&files)?;
     let model = model(found.door.model(&found.id).await, &files, &past, config);
     let (sender, events) = unbounded_channel();
     let last = past.last().map(place);
@@ -207,6 +207,7 @@ async fn shown(found: Found, options: &Options, config: &Config) -> Result<u8, E
         }),
         events,
         past,
+        verdicts,
         messages,
         id: found.id,
         model,

@@ -34,9 +34,6 @@ pub fn run(config: &Config, plan: &SessionPlan, format: ExportFormat) -> Result<
             print_exact(&ah_porting::export::claude(&redacted()?, &uuid()?, cwd)?)
         }
         ExportFormat::Atif => print_json(&ah_porting::export::atif(&redacted()?, &uuid()?)),
-        ExportFormat::Jsonl => {
-            let messages = document::current_branch(&tree)?;
-            print_exact(&document::jsonl(&messages, environment))
-        }
+        ExportFormat::Jsonl => print_exact(&document::jsonl(&tree, environment)?),
     }
 }

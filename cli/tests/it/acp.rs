@@ -287,6 +287,16 @@ fn the_last_message_says_what_a_check_has_shown() {
             assert_eq!(prompted(&cx, &id, "Go").await?, StopReason::EndTurn);
             let said = seen.text("agent_message_chunk");
             assert!(said.contains(expected), "{said}");
+            // Told again, it is a record.
+            cx.send_request(CloseSessionRequest::new(id.clone()))
+                .block_task()
+                .await?;
+            seen.told.lock().unwrap().clear();
+            let load = LoadSessionRequest::new(id, world.project());
+            cx.send_request(load).block_task().await?;
+            let said = seen.text("agent_message_chunk");
+            assert!(said.contains(expected), "{said}");
+            assert!(said.ends_with("(as recorded; not checked again)"), "{said}");
             Ok(())
         });
     }

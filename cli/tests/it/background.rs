@@ -250,6 +250,56 @@ fn without_a_terminal_a_run_is_printed_until_its_end() {
     end(&world);
 }
 
+/// Whoever watches a run with a check learns what that has shown, as from the run itself, and later that it is a record.
+#[test]
+fn who_is_attached_learns_what_a_check_has_shown() {
+    let world = World::new();
+    let waits = uses(
+        "bash",
+        json!({"command": "while [ ! -e go ]; do sleep 0.05; done"}),
+    );
+    let again = uses(
+        "bash",
+        json!({"command": "while [ ! -e more ]; do sleep 0.05; done"}),
+    );
+    let server = Server::new([waits, says("Done."), again, says("Done again.")]);
+    let check = [
+        "--until",
+        "test ! -e more",
+        "--seal",
+        "!**",
+        "--max-checks",
+        "1",
+    ];
+    let options: Vec<_> = FREE.into_iter().chain(check).collect();
+    let continued = options.iter().copied().filter(|it| *it != "-n");
+    let session = begun(&world, &server, &options);
+    let attached = world.as_typed(["attach", &session]).start();
+    attached.wait_for_notice("> Do it.");
+    world.write("go", "");
+    let ended = attached.wait().expect(0);
+    let told = "verified: `test ! -e more` passed";
+    assert!(ended.stderr.contains(told), "{}", ended.stderr);
+    assert!(!ended.stderr.contains("recorded"), "{}", ended.stderr);
+    // The next run fails, and the one before is told as it was.
+    let more = ["-d", "-r", &session, "Again."];
+    world
+        .asking_as_typed(&server, more.into_iter().chain(continued))
+        .run()
+        .expect(0);
+    let attached = world.as_typed(["attach", &session]).start();
+    attached.wait_for_notice("> Again.");
+    world.write("more", "");
+    let ended = attached.wait();
+    let (before, after) = ended.stderr.split_once("> Again.").unwrap();
+    assert!(
+        before.contains(told) && before.contains("as recorded"),
+        "{before}"
+    );
+    assert!(!after.contains("recorded"), "{after}");
+    end(&world);
+}
+
 /// Whoever watches a run in a pipe learns that it failed, as from the run itself.
 #[test]
 fn without_a_terminal_a_failed_run_is_a_failure() {

@@ -86,6 +86,12 @@ fn the_end_of_a_run_has_what_its_check_has_shown() {
     let known = &events.last().unwrap().data["ended"]["verification"];
     assert_eq!(known["evidence"], "verified", "{known}");
     assert_eq!(known["command"], "test -e there");
+    // It is told again with the message, as what it is.
+    let page = client.get(&format!("/v1/sessions/{session}/messages"));
+    let last = page.json["messages"].as_array().unwrap().last().unwrap();
+    let known = &last["verification"];
+    assert_eq!(known["evidence"], "verified", "{last}");
+    assert_eq!(known["is_replayed"], true, "{last}");
     client.conforms();
 }
 

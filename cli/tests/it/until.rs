@@ -2,7 +2,9 @@
 
 mod asked;
 mod continued;
+mod killed;
 mod liars;
+mod recorded;
 
 use ah_provider::script::format::Turn;
 use ah_testkit::script::{says, uses};

@@ -6,9 +6,9 @@ use ah_agent::hooks::LineHooks;
 use ah_agent::{Audience, Session, SessionChange};
 use ah_config::untrusted::stricter;
 use ah_config::{Error, ErrorKind};
-use ah_conversation::{ContentBlock, Image, MailKind, PermissionMode, Servers};
+use ah_conversation::{ContentBlock, Image, MailKind, PermissionMode, Servers, Verdicts};
 use ah_desk::{Command, OpenSession, Place, Prompt, Refusal, Start, Which};
-use ah_store::{Paths, Queue, SessionStore};
+use ah_store::{Paths, Queue, SessionStore, Tree};
 use async_trait::async_trait;
 
 use super::starts::{Starts, plan};
@@ -157,6 +157,13 @@ impl Place for OpenPlace {
             Queue::open(&Paths::of(store.path()))?.send(MailKind::Steer, message)?;
         }
         Ok(())
+    }
+
+    async fn verdicts(&self) -> Verdicts {
+        match self.store() {
+            Some(store) => store.read(Tree::verdicts).await.unwrap_or_default(),
+            None => Verdicts::new(),
+        }
     }
 
     async fn more_commands(&self) -> Vec<Command> {

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use ah_conversation::{Cost, Head, Message, MessageId, StoreError, ToolUseId};
+use ah_conversation::{Cost, Head, Message, MessageId, StoreError, ToolUseId, Verification};
 use ah_desk::Transcript;
 use ah_store::Tree;
 
@@ -20,6 +20,10 @@ impl Transcript for Stored {
 
     fn message(&self, id: &MessageId) -> Result<Option<Message>, StoreError> {
         self.0.message(id)
+    }
+
+    fn verdict(&self, id: &MessageId) -> Result<Option<Verification>, StoreError> {
+        self.0.verdict(id)
     }
 
     fn heads(&self) -> Result<Vec<Head>, StoreError> {

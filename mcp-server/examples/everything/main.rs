@@ -14,6 +14,7 @@ use std::time::Duration;
 use ah_agent::Audience;
 use ah_conversation::{
     Cost, Environment, Head, Message, MessageId, SessionId, StoreError, Time, ToolUseId,
+    Verification,
 };
 use ah_desk::{
     Choices, FileLeft, FilesAt, FilesDiff, OpenSession, Prompt, Refusal, Running, Scope,
@@ -135,6 +136,10 @@ impl Transcript for Empty {
         Ok(None)
     }
 
+    fn verdict(&self, _: &MessageId) -> Result<Option<Verification>, StoreError> {
+        Ok(None)
+    }
+
     fn heads(&self) -> Result<Vec<Head>, StoreError> {
         Ok(Vec::new())
     }
@@ -153,7 +158,7 @@ fn served() -> Served {
     Served {
         sessions: Arc::new(Echo),
         environment: Environment::new([], "/".into()),
-        written: |name, _| format!("# {name}"),
+        written: |name, _, _| format!("# {name}"),
     }
 }
 

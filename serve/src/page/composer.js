@@ -1,7 +1,7 @@
 // Below the conversation: questions of the run, and the field for the next message. It says what sending would do.
 
 import { dollars, el, put, show, tell } from './dom.js';
-import { changes, told } from './message.js';
+import { changes, told, verdict } from './message.js';
 import { Pictures } from './pictures.js';
 
 /// Names of the permission modes, and what they mean.
@@ -280,14 +280,11 @@ class Pick {
 /// Returns the path that a question names, by which the language of its change is known.
 const path = about => /\S*\.\w+$/m.exec(about)?.[0] ?? '';
 
-/// What a check has shown of a run, for people.
-const EVIDENCE = { verified: 'Verified', claimed: 'Claimed', not_tried: 'Not tried' };
-
 /// Returns how a run ended, for people.
 function ending({ is_error: isError, is_stopped: isStopped, text, turns, cost_usd: cost, verification }) {
   if (isStopped) return 'The run was interrupted.';
   if (isError) return `The run failed: ${text.slice(0, 300)}`;
   const spent = cost ? `, ${dollars(cost)}` : '';
   const ran = `The run has ended: ${turns === 1 ? '1 turn' : `${turns} turns`}${spent}.`;
-  return verification ? `${ran} ${EVIDENCE[verification.evidence]}: ${verification.command.slice(0, 100)}` : ran;
+  return verification ? `${ran} ${verdict(verification)}` : ran;
 }

@@ -19,6 +19,15 @@ const NOTABLE = 50;
 
 const TYPED = ['prompt', 'steering', 'follow_up'];
 
+/// What a check has shown of a run, for people.
+const EVIDENCE = { verified: 'Verified', claimed: 'Claimed', not_tried: 'Not tried' };
+
+/// Returns what a check has shown of a run, for people; of a recorded run it says that it is recorded.
+export function verdict({ evidence, command, ending: how, is_replayed: isReplayed }) {
+  const ended = how ? ` (${how})` : '';
+  return `${EVIDENCE[evidence]}: ${command.slice(0, 100)}${ended}${isReplayed ? ', as recorded; not checked again' : ''}`;
+}
+
 /// Returns who a message is from, for people.
 function author({ role, origin, used }) {
   if (role === 'assistant') return used?.model ?? 'Agent';
@@ -36,6 +45,7 @@ export function article(message, around) {
   return el('article', { class: kind, 'data-id': message.id, tabindex: -1, 'aria-label': label },
     head(known, around),
     known.origin === 'summary' ? folded('Summary of what was before', () => blocks) : blocks,
+    message.verification ? el('p', { class: 'verdict weak' }, verdict(message.verification)) : null,
     message.cut && !around.source.isReadOnly ? rest(message, around) : null);
 }
 

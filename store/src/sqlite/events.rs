@@ -1,6 +1,6 @@
 //! The event log. Only events that cannot be derived from the messages are stored, each with its fields as JSON.
 
-use ah_conversation::{Event, EventKind, json};
+use ah_conversation::{Event, EventKind, MessageId, Verdicts, Verification, json};
 use rusqlite::{Connection, params};
 use serde_json::{Map, Value};
 
@@ -57,4 +57,45 @@ pub(super) fn all(connection: &Connection) -> Result<Vec<Event>, Failure> {
         events.extend(serde_json::from_value::<Event>(Value::Object(fields)).ok());
     }
     Ok(events)
+}
+
+/// Returns what the checks of runs have shown at their ends.
+pub(super) fn verdicts(connection: &Connection) -> Result<Verdicts, Failure> {
+    let ends = all(connection)?
+        .into_iter()
+        .filter_map(|event| end(event.kind));
+    Ok(ends.collect())
+}
+
+/// Returns what the check of the run that ended with this message has shown, if there was one.
+pub(super) fn verdict(
+    connection: &Connection,
+    id: &MessageId,
+) -> Result<Option<Verification>, Failure> {
+    let mut statement = connection.prepare_cached(
+        "SELECT details FROM events WHERE message_id = ? AND event_type = 'checked' ORDER BY id",
+    )?;
+    let mut rows = statement.query([id.as_str()])?;
+    let mut found = None;
+    while let Some(row) = rows.next()? {
+        let mut fields: Map<String, Value> = json::from_str(&row.get::<_, String>(0)?)?;
+        fields.insert(KIND.to_owned(), "checked".into());
+        let kind = serde_json::from_value(Value::Object(fields)).ok();
+        found = kind
+            .and_then(end)
+            .map(|(_, verification)| verification)
+            .or(found);
+    }
+    Ok(found)
+}
+
+fn end(kind: EventKind) -> Option<(MessageId, Verification)> {
+    match kind {
+        EventKind::Checked {
+            verification,
+            is_last: true,
+            message_id: Some(id),
+        } => Some((id, verification)),
+        _ => None,
+    }
 }

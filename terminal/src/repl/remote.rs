@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ah_config::{Config, Error};
 use ah_conversation::{
     Clock as _, ContentBlock, EventKind, ExitReason, Interface, LiveOutput, MailKind, Message,
-    MessageId, Model, Origin, Time, ToolSpec, ToolUseId, neutralise, title_of,
+    MessageId, Model, Origin, Time, ToolSpec, ToolUseId, Verdicts, neutralise, title_of,
 };
 use ah_desk::{Asked, BlockKind, Ended, Growth, RunningCall, State};
 use ah_ids::SystemClock;
@@ -73,6 +73,8 @@ pub struct Remote {
     pub events: UnboundedReceiver<RemoteEvent>,
     /// The messages that are shown first.
     pub past: Vec<Message>,
+    /// What the checks of its runs have shown at their ends.
+    pub verdicts: Verdicts,
     /// Number of all its messages.
     pub messages: usize,
     /// Its id.
@@ -187,6 +189,7 @@ struct RemoteWorker<'a> {
     events: UnboundedReceiver<RemoteEvent>,
     tasks: UnboundedReceiver<Task>,
     past: Vec<Message>,
+    verdicts: Verdicts,
     opened: input::Opened,
     link: Link,
     config: &'a Config,
@@ -244,6 +247,7 @@ impl<'a> RemoteWorker<'a> {
             events: remote.events,
             tasks,
             past: remote.past,
+            verdicts: remote.verdicts,
             opened,
             link,
             config,
@@ -259,6 +263,7 @@ impl<'a> RemoteWorker<'a> {
         for message in std::mem::take(&mut self.past) {
             self.count(&message);
             replay.show(&message);
+            replay.recorded(self.verdicts.get(&message.id));
         }
         frontend.flush();
         self.tell(Input::Opened(Box::new(self.opened.clone())));
@@ -350,7 +355,7 @@ impl<'a> RemoteWorker<'a> {
                     frontend.notice("the answer starts again");
                 }
             }
-            RemoteEvent::State(state) => self.state(state, frontend),
+            RemoteEvent::State(state) => self.state(state, frontend, replay),
             RemoteEvent::Calls(calls) => self.calls(calls),
             RemoteEvent::Lost(_) => {}
         }
@@ -420,7 +425,7 @@ impl<'a> RemoteWorker<'a> {
         }
     }
 
-    fn state(&mut self, state: State, frontend: &ReplFrontend) {
+    fn state(&mut self, state: State, frontend: &ReplFrontend, replay: &Replay<'_>) {
         if self.is_watching_only && !state.questions.is_empty() && !self.run.is_told_to_wait {
             self.run.is_told_to_wait = true;
             let session = &self.opened.session;
@@ -454,9 +459,13 @@ impl<'a> RemoteWorker<'a> {
             self.run.has_begun = false;
             self.run.answer.clear();
             frontend.end_answer();
-            frontend.flush();
-            self.tell(Input::Opened(Box::new(self.opened.clone())));
             let ended = state.ended.unwrap_or_default();
+            if let Some(known) = &ended.verification {
+                replay.end(known);
+            }
+            frontend.flush();
+            self.opened.check.clone_from(&ended.verification);
+            self.tell(Input::Opened(Box::new(self.opened.clone())));
             self.tell(Input::Ended(match (ended.is_stopped, ended.is_error) {
                 (true, _) => Ending::Interrupted,
                 (false, true) => Ending::Failed(ended.text, None),

@@ -1,7 +1,7 @@
 //! What is stored of a session that is attached to.
 
 use ah_config::{Config, Error};
-use ah_conversation::{Message, Model};
+use ah_conversation::{Message, Model, Verdicts};
 use ah_store::{Paths, Tree};
 
 /// Messages from before that are shown.
@@ -9,8 +9,8 @@ const SHOWN: usize = 100;
 /// Context window of a model that the catalogue does not know.
 const WINDOW: u64 = 200_000;
 
-/// Returns the last messages of a session, and the number of all.
-pub fn past(paths: &Paths) -> Result<(Vec<Message>, usize), Error> {
+/// Returns the last messages of a session, the number of all, and what the checks of its runs have shown.
+pub fn past(paths: &Paths) -> Result<(Vec<Message>, usize, Verdicts), Error> {
     let tree = Tree::open(paths)?;
     let mut past = Vec::new();
     let mut next = tree.current()?;
@@ -23,7 +23,7 @@ pub fn past(paths: &Paths) -> Result<(Vec<Message>, usize), Error> {
         }
     }
     past.reverse();
-    Ok((past, number))
+    Ok((past, number, tree.verdicts()?))
 }
 
 /// Returns the model of a session: `told`, which its run asks, else the one that was chosen for it, else the one that has

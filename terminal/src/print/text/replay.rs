@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::sync::PoisonError;
 
-use ah_conversation::{ContentBlock, Input, Message, Origin, Role, ToolUse, ToolUseId, neutralise};
+use ah_conversation::{
+    ContentBlock, Input, Message, Origin, Role, ToolUse, ToolUseId, Verification, neutralise,
+};
 use ah_render::tool;
 use serde_json::Value;
 
@@ -62,6 +64,24 @@ impl<'a> Replay<'a> {
         let mut state = self.lock();
         let calls = self.calls.iter().filter(|(_, (_, call))| asks(call));
         state.answered.extend(calls.map(|(id, _)| id.clone()));
+    }
+
+    /// Shows what a check has shown of the run whose end has just come.
+    pub fn end(&self, known: &Verification) {
+        self.verdict(&known.line(), known);
+    }
+
+    /// Shows what was recorded of the run that ended with the last message, if it had a check.
+    pub fn recorded(&self, known: Option<&Verification>) {
+        if let Some(known) = known {
+            self.verdict(&known.replayed_line(), known);
+        }
+    }
+
+    fn verdict(&self, line: &str, known: &Verification) {
+        self.settle();
+        self.part();
+        self.text.show_verdict(line, known.evidence);
     }
 
     /// Writes what was collected.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use ah_config::Error;
 use ah_conversation::{Message, Origin};
 use ah_render::{Line, Style};
+use ah_store::Tree;
 
 use super::super::input::Input;
 use super::super::terminal::Terminal;
@@ -43,16 +44,18 @@ impl SessionWorker {
             is_conversation: true,
         });
         let mut replay = frontend.replay();
+        let verdicts = self.store.read(Tree::verdicts).await?;
         for message in &messages[first..] {
-            if !message.content.is_empty() {
+            if message.content.is_empty() {
+                // It is from before the last summary.
+                let id = message.id.clone();
+                if let Some(message) = self.store.read(move |tree| tree.message(&id)).await? {
+                    replay.show(&message);
+                }
+            } else {
                 replay.show(message);
-                continue;
             }
-            // It is from before the last summary.
-            let id = message.id.clone();
-            if let Some(message) = self.store.read(move |tree| tree.message(&id)).await? {
-                replay.show(&message);
-            }
+            replay.recorded(verdicts.get(&message.id));
         }
         replay.finish();
         self.tell(Input::Written("\n".to_owned()));
