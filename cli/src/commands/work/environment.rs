@@ -1,5 +1,6 @@
 //! Variables and arguments of the phases' agents.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use ah_config::{Config, Error};
@@ -18,6 +19,8 @@ const KEYS: [&str; 6] = [
     "LITELLM_API_KEY",
     "OLLAMA_API_KEY",
 ];
+/// Setting that names the check of a run.
+const UNTIL: &str = "until";
 /// Tokens of the hub; never passed to a phase, whatever the settings say.
 const TOKENS: [&str; 8] = [
     "GH_TOKEN",
@@ -94,14 +97,22 @@ async fn identity(environment: &Environment, main: &Git) -> Vec<(String, String)
 /// phases that change files.
 pub fn arguments(options: &Options, cwd: &Path) -> Vec<String> {
     let given = options.settings.settings.as_deref().unwrap_or("{}");
-    let settings = match json::from_str::<Map<String, Value>>(given) {
-        Ok(mut settings) => {
-            settings.insert("until".to_owned(), Value::from(""));
+    let is_text = given.trim_start().starts_with('{');
+    let file = cwd.join(given);
+    let text = match is_text {
+        true => Some(given.to_owned()),
+        false => fs::read_to_string(&file).ok(),
+    };
+    let known = text.and_then(|text| json::from_str::<Map<String, Value>>(&text).ok());
+    let settings = match known {
+        // A file without a check stays where only its readers see it.
+        Some(mut settings) if is_text || settings.contains_key(UNTIL) => {
+            settings.insert(UNTIL.to_owned(), Value::from(""));
             Value::Object(settings).to_string()
         }
-        Err(_) if given.trim_start().starts_with('{') => given.to_owned(),
+        _ if is_text => given.to_owned(),
         // The phases run in another folder.
-        Err(_) => cwd.join(given).to_string_lossy().into_owned(),
+        _ => file.to_string_lossy().into_owned(),
     };
     let mut arguments = vec![format!("--settings={settings}")];
     if let Some(sources) = &options.settings.setting_sources {

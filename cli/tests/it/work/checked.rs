@@ -23,7 +23,14 @@ fn the_comment_and_the_pull_request_say_what_a_check_has_shown() {
         let server = Server::new(turns);
         // That of other runs is not for the phases.
         let settings = json!({"until": "exit 1", "work": {"until": check}}).to_string();
-        let ended = site.on(&github, &server, ["--settings", &settings]).run();
+        // As text, and as a file.
+        let file = site.world.home().join("other.json");
+        std::fs::write(&file, &settings).unwrap();
+        let given = match first {
+            "salve" => &settings,
+            _ => file.to_str().unwrap(),
+        };
+        let ended = site.on(&github, &server, ["--settings", given]).run();
         let said = &ended.stderr;
         let comments = github.issue(7).comments.join("\n");
         assert!(
