@@ -359,7 +359,7 @@ impl Worker {
         }
         self.metrics.ended(&end);
         let is_ours = self.fleet.end(id, &self.name, &end).await?;
-        let is_over = matches!(end, End::Done | End::Failed(_) | End::Cancelled);
+        let is_over = matches!(end, End::Done(_) | End::Failed(_) | End::Cancelled);
         Ok(usize::from(is_ours && is_over))
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use ah_conversation::{Clock as _, MailKind, Message, MessageId, SessionId, StoreError, Time};
 use ah_ids::SystemClock;
 use ah_store::fleet::{
-    End, Fleet, NewRun, Run, RunId, RunRow, RunState, Timing, Waker, Wish, command,
+    End, Fleet, NewRun, Run, RunId, RunRow, RunState, Timing, Waker, Wish, command, error_or_known,
 };
 use ah_store::{Collected, Holder, OpenError, SessionStore, log};
 use async_trait::async_trait;
@@ -115,7 +115,7 @@ impl Fleet for Postgres {
 
     async fn end(&self, run: RunId, worker: &str, end: &End) -> Result<bool, StoreError> {
         let part = end.part();
-        let error = part.error.map(|error| error.replace('\0', "\u{fffd}"));
+        let reason = part.reason.map(|reason| reason.replace('\0', "\u{fffd}"));
         let row = self
             .row(
                 "cannot write",
@@ -124,7 +124,7 @@ impl Fleet for Postgres {
                     (&run, Type::INT8),
                     (&worker, Type::TEXT),
                     (&part.state.word(), Type::TEXT),
-                    (&error, Type::TEXT),
+                    (&reason, Type::TEXT),
                     (&part.after.as_secs_f64(), Type::FLOAT8),
                     (&part.counts, Type::BOOL),
                 ],
@@ -315,6 +315,7 @@ fn count(number: i32) -> u32 {
 fn listed(row: &Row) -> Option<RunRow> {
     let state = RunState::of(row.get(2))?;
     let questions = u32::try_from(row.get::<_, i64>(8)).unwrap_or(0);
+    let (error, known) = error_or_known(state, row.get(6));
     Some(RunRow {
         id: row.get(0),
         session: SessionId::from(row.get::<_, String>(1)),
@@ -323,7 +324,8 @@ fn listed(row: &Row) -> Option<RunRow> {
         attempt: count(row.get(3)),
         worker: row.get(4),
         queued_at: Time(row.get(5)),
-        error: row.get(6),
+        error,
+        known,
         questions: if state.is_over() { 0 } else { questions },
         cost: Some(row.get(7)),
     })

@@ -198,8 +198,8 @@ impl Wish {
 /// How a worker leaves a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
-    /// It is done.
-    Done,
+    /// It is done, and this is what its check has shown, if it had one.
+    Done(Option<String>),
     /// It failed, and no attempt is left.
     Failed(String),
     /// It failed, and is attempted again after this time.
@@ -217,8 +217,8 @@ pub enum End {
 pub struct Part<'a> {
     /// The state.
     pub state: RunState,
-    /// The error, if there is one.
-    pub error: Option<&'a str>,
+    /// The error, or what the check of a run that is done has shown, if there is one.
+    pub reason: Option<&'a str>,
     /// When a run that waits is due.
     pub after: Duration,
     /// Whether it counts as an attempt.
@@ -228,8 +228,8 @@ pub struct Part<'a> {
 impl End {
     /// Returns what it changes.
     pub fn part(&self) -> Part<'_> {
-        let (state, error, after) = match self {
-            Self::Done => (RunState::Done, None, Duration::ZERO),
+        let (state, reason, after) = match self {
+            Self::Done(known) => (RunState::Done, known.as_deref(), Duration::ZERO),
             Self::Failed(error) => (RunState::Failed, Some(error.as_str()), Duration::ZERO),
             Self::Again(error, after) => (RunState::Queued, Some(error.as_str()), *after),
             Self::Cancelled => (RunState::Cancelled, None, Duration::ZERO),
@@ -242,7 +242,7 @@ impl End {
         };
         Part {
             state,
-            error,
+            reason,
             after,
             counts: !matches!(self, Self::HandedOn(_) | Self::Spent),
         }
@@ -315,10 +315,22 @@ pub struct RunRow {
     pub queued_at: Time,
     /// Why the last attempt failed.
     pub error: Option<String>,
+    /// What its check has shown, if it had one and is done.
+    pub known: Option<String>,
     /// Questions that wait for an answer.
     pub questions: u32,
     /// Cost of its session so far, in 10⁻¹² US dollars, where the store knows it.
     pub cost: Option<i64>,
+}
+
+/// Returns the error of a run and what its check has shown, of the reason that its state was stored with.
+pub fn error_or_known(state: RunState, reason: Option<String>) -> (Option<String>, Option<String>) {
+    match state {
+        RunState::Done => (None, reason),
+        RunState::Queued | RunState::Running | RunState::Failed | RunState::Cancelled => {
+            (reason, None)
+        }
+    }
 }
 
 /// Longest pause before another attempt.

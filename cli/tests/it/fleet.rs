@@ -135,6 +135,45 @@ fn a_worker_runs_what_is_queued_and_mail_wakes_it_again() {
     }
 }
 
+/// The list says what the check of each run has shown, and nothing of runs without one.
+#[test]
+fn the_list_tells_what_checks_have_shown() {
+    for fleet in Fleet::all() {
+        let model = fleet.world.scenario("says", [says("Done.")]);
+        for (check, state, told) in [
+            (Some("true"), "done", "verified: `true` passed in "),
+            (
+                Some("false"),
+                "failed",
+                "claimed, but `false` did not pass: exit 1, in ",
+            ),
+            (None, "done", ""),
+        ] {
+            let session = fleet.enqueue(&model, &["--attempts", "1"]);
+            let check = check.map(|check| ["--until", check, "--max-checks", "1"]);
+            let words: Vec<_> = check.iter().flatten().copied().collect();
+            let worker = [&words[..], &["worker", "--until-idle"]].concat();
+            fleet.ah(&worker).run().expect(0);
+            let list = fleet.ah(&["fleet"]).run().expect(0).stdout;
+            let line = list.lines().find(|line| line.contains(&session)).unwrap();
+            assert!(line.contains(state) && line.contains(told), "{line}");
+            let run = &fleet.runs()[0];
+            let known = if state == "failed" {
+                &run["error"]
+            } else {
+                &run["known"]
+            };
+            match told {
+                "" => {
+                    assert_eq!(known, &Value::Null);
+                    assert!(!line.contains("verif"), "{line}");
+                }
+                told => assert!(known.as_str().unwrap().starts_with(told), "{run}"),
+            }
+        }
+    }
+}
+
 #[test]
 fn a_failed_run_says_why_and_one_that_waits_can_be_cancelled() {
     for fleet in Fleet::all() {

@@ -62,7 +62,7 @@ impl Metrics {
         let word = match end {
             End::HandedOn(_) | End::Spent => "handed_on",
             End::Again(..) => "retried",
-            End::Done | End::Failed(_) | End::Cancelled => end.part().state.word(),
+            End::Done(_) | End::Failed(_) | End::Cancelled => end.part().state.word(),
         };
         *locked(&self.counts).ends.entry(word).or_default() += 1;
     }

@@ -183,7 +183,7 @@ impl Attempt {
             () = self.stopped() => CommandEnd::Cancelled,
         };
         Ok(match ended {
-            CommandEnd::Done => End::Done,
+            CommandEnd::Done => End::Done(None),
             CommandEnd::Cancelled => End::Cancelled,
             CommandEnd::Failed(reason) => End::Failed(reason),
             CommandEnd::CutOff(reason) => self.again(reason),
@@ -240,13 +240,13 @@ impl Attempt {
 
     fn end(&self, outcome: Option<RunOutcome>) -> End {
         let Some(outcome) = outcome else {
-            return End::Done;
+            return End::Done(None);
         };
+        let known = outcome.verification.as_ref().map(Verification::line);
         match (&outcome.failure, &outcome.reason) {
-            (None, reason) if reason.is_end_of_turn() => End::Done,
+            (None, reason) if reason.is_end_of_turn() => End::Done(known),
             (None, ExitReason::Interrupted) => End::Cancelled,
             (None, reason) => {
-                let known = outcome.verification.as_ref().map(Verification::line);
                 End::Failed(known.unwrap_or_else(|| format!("it ended with `{}`", reason.as_str())))
             }
             (Some(failure), _) => self.again(failure.to_string()),

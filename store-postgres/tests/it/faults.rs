@@ -163,7 +163,7 @@ async fn go(postgres: &Arc<Postgres>, run: &Run, hand: &mut Hand) -> End {
         Err(OpenError::Store(error)) => return End::Again(error.to_string(), FAST.beat),
     };
     match play(&session, hand).await {
-        Ok(()) => End::Done,
+        Ok(()) => End::Done(None),
         Err(error) => End::Again(error.to_string(), FAST.beat),
     }
 }

@@ -135,7 +135,7 @@ async fn the_run_of_a_dead_worker_is_taken_over(fleet: Arc<dyn Fleet>) {
     assert_eq!((second.id, second.attempt), (first.id, 2));
     // It was only asleep.
     assert_eq!(fleet.beat(first.id, "dead").await.unwrap(), Wish::Leave);
-    assert!(!fleet.end(first.id, "dead", &End::Done).await.unwrap());
+    assert!(!fleet.end(first.id, "dead", &End::Done(None)).await.unwrap());
     assert_eq!(fleet.beat(first.id, "living").await.unwrap(), Wish::GoOn);
 }
 
@@ -231,7 +231,7 @@ async fn mail_wakes_a_session_at_rest(fleet: Arc<dyn Fleet>) {
     drop(session);
     fleet.close(&first.session, "me").await.unwrap();
     // Done with nothing left: it stays done, until somebody writes.
-    assert!(fleet.end(first.id, "me", &End::Done).await.unwrap());
+    assert!(fleet.end(first.id, "me", &End::Done(None)).await.unwrap());
     assert_eq!(fleet.claim("me").await.unwrap(), None);
     fleet
         .send(&first.session, MailKind::Steer, "left")
@@ -240,7 +240,7 @@ async fn mail_wakes_a_session_at_rest(fleet: Arc<dyn Fleet>) {
     let second = fleet.claim("me").await.unwrap().unwrap();
     assert_eq!((second.id, second.attempt), (first.id, 1));
     // Done while a message has come: it goes on.
-    assert!(fleet.end(second.id, "me", &End::Done).await.unwrap());
+    assert!(fleet.end(second.id, "me", &End::Done(None)).await.unwrap());
     assert!(fleet.claim("me").await.unwrap().is_some());
 }
 
@@ -313,7 +313,7 @@ async fn an_answer_is_taken_once(fleet: Arc<dyn Fleet>) {
     fleet.withdraw_question(&session, "third").await.unwrap();
     assert_eq!(fleet.questions(&session).await.unwrap(), []);
     fleet.ask(&session, &question, "fourth").await.unwrap();
-    assert!(fleet.end(taken.id, "me", &End::Done).await.unwrap());
+    assert!(fleet.end(taken.id, "me", &End::Done(None)).await.unwrap());
     fleet.send(&session, MailKind::Steer, "on").await.unwrap();
     assert_eq!(fleet.questions(&session).await.unwrap(), []);
 }
@@ -379,7 +379,7 @@ async fn nothing_begins_when_the_budget_is_spent(fleet: Arc<dyn Fleet>) {
     let other = fleet.claim("me").await.unwrap().unwrap();
     // What was once waited for is no news of a run that is done.
     for run in [again, other] {
-        assert!(fleet.end(run.id, "me", &End::Done).await.unwrap());
+        assert!(fleet.end(run.id, "me", &End::Done(None)).await.unwrap());
         let done = &fleet.runs(Some(&run.session), 1).await.unwrap()[0];
         assert_eq!(done.error, None);
     }
@@ -483,7 +483,7 @@ async fn a_message_meets_the_end_of_a_run() {
         let second = if session == "message first" {
             first.batch_execute(&send).await.unwrap();
             let fleet = fleet.clone();
-            tokio::spawn(async move { fleet.end(taken.id, "me", &End::Done).await.map(drop) })
+            tokio::spawn(async move { fleet.end(taken.id, "me", &End::Done(None)).await.map(drop) })
         } else {
             first.batch_execute(&finish).await.unwrap();
             let (fleet, id) = (fleet.clone(), taken.session.clone());

@@ -18,6 +18,7 @@ use super::queued::{self, FILE};
 use crate::changes::Changes;
 use crate::fleet::{
     End, Fleet, LONGEST_PAUSE, NewRun, Run, RunId, RunRow, RunState, Timing, Waker, Wish, command,
+    error_or_known,
 };
 use crate::{Collected, OpenError, Paths, Queue, SessionStore, Sessions, Tree};
 
@@ -247,7 +248,7 @@ impl Fleet for LocalFleet {
             let session: Option<String> = connection
                 .query_row(
                     "UPDATE runs
-                     SET state = ?3, error = CASE WHEN ?3 = 'done' THEN NULL ELSE coalesce(?4, error) END, due_at = ?5, attempt = attempt - ?6,
+                     SET state = ?3, error = CASE WHEN ?3 = 'done' THEN ?4 ELSE coalesce(?4, error) END, due_at = ?5, attempt = attempt - ?6,
                          owner = CASE WHEN ?3 = 'queued' THEN NULL ELSE owner END,
                          ended_at = CASE WHEN ?3 = 'queued' THEN NULL ELSE ?7 END
                      WHERE id = ?1 AND owner = ?2 AND state = 'running' RETURNING session",
@@ -255,7 +256,7 @@ impl Fleet for LocalFleet {
                         run,
                         worker,
                         part.state.word(),
-                        part.error,
+                        part.reason,
                         due(part.after),
                         i32::from(!part.counts),
                         now
@@ -270,7 +271,7 @@ impl Fleet for LocalFleet {
                 let all = "DELETE FROM questions WHERE session = ?";
                 connection.execute(all, [session.as_str()])?;
             }
-            if *end == End::Done {
+            if part.state == RunState::Done {
                 // A sender writes to the session's queue first, and then waits here or was here before.
                 let queue = self.paths(&session).and_then(|paths| Queue::open(&paths));
                 match queue.and_then(|queue| queue.has_waiting()) {
@@ -431,6 +432,7 @@ fn listed(row: &Row<'_>) -> rusqlite::Result<Option<RunRow>> {
     let Some(state) = RunState::of(row.get_ref(2)?.as_str()?) else {
         return Ok(None);
     };
+    let (error, known) = error_or_known(state, row.get(6)?);
     Ok(Some(RunRow {
         id: row.get(0)?,
         session: SessionId::from(row.get::<_, String>(1)?),
@@ -439,7 +441,8 @@ fn listed(row: &Row<'_>) -> rusqlite::Result<Option<RunRow>> {
         attempt: row.get(3)?,
         worker: row.get(4)?,
         queued_at: Time(row.get(5)?),
-        error: row.get(6)?,
+        error,
+        known,
         questions: if state.is_over() { 0 } else { row.get(8)? },
         cost: None,
     }))
@@ -555,11 +558,11 @@ mod tests {
                      BEGIN SELECT RAISE(ABORT, 'fault'); END";
         let plan = |sql| fleet.with("", |connection| connection.execute_batch(sql));
         plan(fault).unwrap();
-        fleet.end(id, "me", &End::Done).await.unwrap_err();
+        fleet.end(id, "me", &End::Done(None)).await.unwrap_err();
         let state = async || fleet.runs(None, 1).await.unwrap()[0].state;
         assert_eq!(state().await, RunState::Running);
         plan("DROP TRIGGER fault").unwrap();
-        assert!(fleet.end(id, "me", &End::Done).await.unwrap());
+        assert!(fleet.end(id, "me", &End::Done(None)).await.unwrap());
         assert_eq!(state().await, RunState::Queued, "its prompt was not read");
     }
 

@@ -43,6 +43,9 @@ pub async fn watch(config: &Config, fleet: &dyn Fleet, id: &SessionId) -> Result
             if let Some(error) = failed.filter(|_| runs[0].state.word() == "failed") {
                 return Err(Error::failure(error));
             }
+            if let Some(known) = runs.first().and_then(|run| run.known.as_deref()) {
+                ah_terminal::note(&neutralise(known));
+            }
             return Ok(0);
         }
         let is_untaken = |run: &RunRow| run.state == RunState::Queued && run.attempt == 0;
@@ -92,8 +95,8 @@ pub async fn list(fleet: &dyn Fleet, is_json: bool) -> Result<u8, Error> {
         return print("nothing was queued; `ah enqueue TASK` queues a run\n");
     }
     let lines = runs.iter().map(|run| {
-        let error = run.error.as_deref().unwrap_or_default();
-        let error = error.lines().next().unwrap_or_default();
+        let end = run.error.as_ref().or(run.known.as_ref());
+        let end = end.and_then(|text| text.lines().next()).unwrap_or_default();
         let worker = run.worker.as_deref().unwrap_or_default();
         let (id, session, title) = (run.id, &run.session, &run.title);
         let line = format!(
@@ -101,7 +104,7 @@ pub async fn list(fleet: &dyn Fleet, is_json: bool) -> Result<u8, Error> {
             word(run),
             run.attempt
         );
-        let more = [worker, error].into_iter().filter(|text| !text.is_empty());
+        let more = [worker, end].into_iter().filter(|text| !text.is_empty());
         let more: String = more.map(|text| format!("  {text}")).collect();
         format!("{}\n", neutralise(&format!("{line}{more}")))
     });
@@ -127,6 +130,7 @@ fn to_json(run: &RunRow) -> Value {
         "questions": run.questions,
         "queued_at": run.queued_at.seconds(),
         "error": run.error,
+        "known": run.known,
         "cost_usd": run.cost.map(|cost| cost as f64 / 1e12),
     })
 }
