@@ -96,7 +96,7 @@ pub(super) fn block(row: &Row<'_>) -> Result<ContentBlock, Failure> {
             is_error: row.get(5)?,
             duration_ms: unsigned(row.get(6)?),
             lines: details.lines,
-            details: details.whole(row.get_ref(10)?.as_str_or_null()?),
+            details: details.whole(row.get_ref(10)?.as_str().ok()),
         }),
         OTHER => ContentBlock::Other {
             raw: details.own.map(|own| own.value()).unwrap_or_default(),

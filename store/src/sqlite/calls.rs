@@ -167,6 +167,6 @@ fn state(row: &Row<'_>, id: &ToolUseId) -> Result<CallState, Failure> {
         is_error: row.get::<_, Option<bool>>("is_error")?.unwrap_or(false),
         duration_ms: super::number::unsigned(row.get("duration_ms")?),
         lines: details.lines,
-        details: details.whole(row.get_ref("tool_output")?.as_str_or_null()?),
+        details: details.whole(row.get_ref("tool_output")?.as_str().ok()),
     }))
 }

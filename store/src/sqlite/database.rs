@@ -34,8 +34,8 @@ use ah_ids::uuid_of;
 const PROCESSING: &str = "processing";
 const IDLE: &str = "idle";
 const CLOSED: &str = "closed";
-/// The log is copied to the database at 4 MB: until then a page that each turn changes is written to the log alone.
-const KEEP_LOG: &str = "PRAGMA wal_autocheckpoint = 4000";
+/// Bytes of the log that are copied to the database at once: until then a page that each turn changes is written to the log alone.
+const LARGEST_LOG: i64 = 4_096_000;
 
 /// A conversation open for writing.
 pub(super) struct Database {
@@ -474,7 +474,8 @@ fn open_for_writing(paths: &Paths) -> Result<OpenedDatabase, Failure> {
     keep_log_on_close(&connection, true)?;
     CONVERSATION.migrate(&mut connection)?;
     connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
-    connection.query_row(KEEP_LOG, [], |_| Ok(()))?;
+    let page: i64 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
+    connection.pragma_update(None, "wal_autocheckpoint", LARGEST_LOG / page.max(1))?;
     // A power loss may undo all of this without harm, so it need not wait for the disk.
     set_durability(
         &connection,

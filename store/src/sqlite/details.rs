@@ -143,20 +143,25 @@ impl Details {
         let spool = spool.filter(|spool: &SpoolNote| is_file_name(&spool.file));
         let is_blocks = take("blocks") == Some(Value::Bool(true));
         let lines = take("all_lines").and_then(|lines| lines.as_u64());
-        let output_in = match take("output_in") {
-            Some(Value::String(name)) => Some(name),
-            _ => None,
-        };
-        let own = match take("details") {
+        let output_in = take("output_in");
+        let mut own = match take("details") {
             Some(own) => Some(own),
             None => (!object.is_empty()).then_some(Value::Object(object)),
         };
+        let is_left_out =
+            |name: &&str| own.as_ref().and_then(|own| own.get(name)) == Some(&Value::Null);
+        let name = output_in.as_ref().and_then(Value::as_str);
+        let name = name.filter(is_left_out).map(str::to_owned);
+        // Earlier versions did not keep the name for themselves.
+        if let (Some(of_tool), None, Some(Value::Object(own))) = (output_in, &name, &mut own) {
+            own.insert("output_in".to_owned(), of_tool);
+        }
         Ok(Self {
             own: own.map(JsonText::from),
             spool,
             is_blocks,
             lines,
-            output_in,
+            output_in: name,
         })
     }
 }
@@ -223,6 +228,16 @@ mod tests {
         let mut short = Details::own(json!({"stdout": "short"}));
         short.leave_out("short");
         assert_eq!(short, Details::own(json!({"stdout": "short"})));
+    }
+
+    #[test]
+    fn a_tool_of_an_earlier_version_may_have_had_the_name() {
+        let text = r#"{"name":null,"output_in":"other"}"#;
+        let read = Details::decode(Some(text)).unwrap();
+        assert_eq!(
+            read.whole(Some("the output")),
+            Some(JsonText::parse(text).unwrap())
+        );
     }
 
     #[test]

@@ -42,7 +42,10 @@ pub(super) fn reparent_children(connection: &Connection, id: &MessageId) -> Resu
 
 /// Indexes of what refers to a message, by which SQLite finds it for each message that is deleted. A turn would write a page
 /// of each, so they are there only while many are.
-const MAKE_INDEXES: &str = "CREATE INDEX messages_parent ON messages (parent_id);
+const MAKE_INDEXES: &str = "DROP INDEX IF EXISTS messages_parent;
+    DROP INDEX IF EXISTS tool_calls_message;
+    DROP INDEX IF EXISTS events_message;
+    CREATE INDEX messages_parent ON messages (parent_id);
     CREATE INDEX tool_calls_message ON tool_calls (message_id);
     CREATE INDEX events_message ON events (message_id);";
 const DROP_INDEXES: &str =

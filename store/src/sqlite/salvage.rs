@@ -351,6 +351,9 @@ mod tests {
             let path = folder.path().join(format!("{page}.db"));
             CONVERSATION.by_steps(page).create_empty(&path).unwrap();
             let connection = Connection::open(&path).unwrap();
+            let root = "SELECT rootpage FROM sqlite_schema WHERE name = 'messages'";
+            let root: i64 = connection.query_row(root, [], |row| row.get(0)).unwrap();
+            assert_eq!(root == 2, page == PAGE, "as earlier versions had it");
             let messages = "WITH RECURSIVE counted (value) AS (VALUES (0) UNION ALL SELECT value + 1 FROM counted WHERE value < 999) \
                 INSERT INTO messages (id, role, seq, created_at, origin) \
                 SELECT 'm' || value, 'user', value, 0, 'prompt' FROM counted";

@@ -461,11 +461,13 @@ impl Schema {
         connection.execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;")?;
         connection.pragma_update(None, "page_size", self.page)?;
         // What a disk loses at once with the first page are pages that will have rows, and not the roots of the tables.
-        connection.execute_batch("CREATE TABLE spare (content)")?;
         let rest = PAGE.saturating_sub(self.page);
-        connection.execute("INSERT INTO spare VALUES (zeroblob(?))", [rest])?;
+        if rest > 0 {
+            connection.execute_batch("CREATE TABLE spare (content)")?;
+            connection.execute("INSERT INTO spare VALUES (zeroblob(?))", [rest])?;
+        }
         self.apply_steps(&mut connection)?;
-        connection.execute_batch("DROP TABLE spare")?;
+        connection.execute_batch("DROP TABLE IF EXISTS spare")?;
         fill(&connection)?;
         connection.close().map_err(|(_, error)| error)?;
         file.write_all_at(&WRITE_AHEAD, JOURNAL_OFFSET)?;

@@ -428,8 +428,10 @@ fn full_output(connection: &Connection, call: &ToolUseId) -> Result<Option<FullO
         return Ok(Some(waiting));
     }
     let asking = calls::asking(connection, call)?;
-    let by_parent = "SELECT b.details, b.tool_output FROM messages m JOIN content_blocks b ON b.message_id = m.id
-         WHERE m.parent_id = ?2 AND m.rowid > (SELECT rowid FROM messages WHERE id = ?2) AND b.tool_id = ?1 AND b.block_type = 'tool_result' ORDER BY b.id DESC LIMIT 1";
+    // The message of results is the next one, or soon after.
+    let by_parent = "SELECT b.details, b.tool_output FROM messages m CROSS JOIN content_blocks b ON b.message_id = m.id
+         WHERE m.parent_id = ?2 AND m.rowid > (SELECT rowid FROM messages WHERE id = ?2) AND b.tool_id = ?1
+         AND b.block_type = 'tool_result' ORDER BY m.rowid LIMIT 1";
     let by_call = "SELECT details, tool_output FROM content_blocks
          WHERE ?2 IS NULL AND tool_id = ?1 AND block_type = 'tool_result' ORDER BY id DESC LIMIT 1";
     // The journal saves a search for the message, but does not have calls that never ran.
