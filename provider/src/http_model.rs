@@ -24,7 +24,7 @@ use crate::fields;
 use crate::held::{Gathered, Held, HeldBody, is_untouched, may_be_forgotten};
 use crate::keep_warm::{KeepWarm, Warming};
 use crate::limit::{self, Limit, MIN_OUTPUT, Windows};
-use crate::over_socket::{self, is_lost, is_refused};
+use crate::over_socket::{self, is_lost, is_not_now, is_refused};
 use crate::refused::{self, LeftOut};
 use crate::socket::Sockets;
 
@@ -259,6 +259,7 @@ impl<E: RequestEncoder, R: AnswerReader> HttpModel<E, R> {
             events,
             body,
             again: Some(again),
+            is_begun: false,
         };
         stream::unfold(asked, |mut asked| async move {
             let event = asked.next().await?;
@@ -305,12 +306,15 @@ struct Asked<E, R> {
     body: Arc<Vec<Bytes>>,
     /// What is needed to send it again, until the server has taken it.
     again: Option<Box<Again<E, R>>>,
+    /// Whether the server has begun an answer.
+    is_begun: bool,
 }
 
 impl<E: RequestEncoder, R: AnswerReader> Asked<E, R> {
     async fn next(&mut self) -> Option<Result<StreamEvent, ProviderError>> {
         loop {
             let event = self.events.next().await?;
+            self.is_begun |= matches!(event, Ok(StreamEvent::Started { .. }));
             // Some servers begin an answer and refuse the request then.
             if let Ok(
                 StreamEvent::Sent { .. }
@@ -329,6 +333,8 @@ impl<E: RequestEncoder, R: AnswerReader> Asked<E, R> {
                     again.keep();
                     return Some(Ok(event));
                 }
+                // What may cost something is not asked for again without a word.
+                Err(error) if self.is_begun && is_lost(&error) => return Some(Err(error)),
                 Err(error) => error,
             };
             let notice = match again.learn(&error, &self.body) {
@@ -337,6 +343,7 @@ impl<E: RequestEncoder, R: AnswerReader> Asked<E, R> {
                 Lesson::Refused(notice) => Some(notice),
             };
             (self.body, self.events) = again.ask();
+            self.is_begun = false;
             self.again = Some(again);
             if let Some(notice) = notice {
                 return Some(Ok(StreamEvent::LeftOut { notice }));
@@ -360,7 +367,7 @@ struct Again<E, R> {
     /// How it was sent, if the server is asked to hold the conversation.
     held: Option<Sent>,
     sockets: Option<Arc<Sockets>>,
-    /// How many sockets were lost over which all of it was sent.
+    /// How many sockets were lost.
     lost: u32,
     /// Whether the server has forgotten what it held.
     is_forgotten: bool,
@@ -426,7 +433,7 @@ impl<E: RequestEncoder, R: AnswerReader> Again<E, R> {
             return (Arc::new(whole), counted(events, held_bytes));
         };
         if rest_of.is_some() {
-            held_bytes = Some(len(&whole).saturating_sub(len(&body)));
+            held_bytes = Some(len(&whole).saturating_sub(len(&body)).max(1));
         }
         self.held = Some(rest_of.map_or(Sent::All, Sent::RestOf));
         let events = match &sockets {
@@ -448,6 +455,7 @@ impl<E: RequestEncoder, R: AnswerReader> Again<E, R> {
         {
             locked(&self.encoder).hold(first, held);
         }
+        self.lost += u32::from(is_lost(error));
         let is_forgotten = may_be_forgotten(error) || is_lost(error);
         if is_forgotten {
             self.is_forgotten = true;
@@ -468,6 +476,10 @@ impl<E: RequestEncoder, R: AnswerReader> Again<E, R> {
     fn learn_socket(&mut self, error: &ProviderError) -> bool {
         if is_refused(error) {
             locked(&self.encoder).hold_nothing();
+            return true;
+        }
+        if is_not_now(error) {
+            self.lost = MOST_LOST;
             return true;
         }
         self.lost += u32::from(is_lost(error));

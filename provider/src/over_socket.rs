@@ -27,6 +27,7 @@ use tokio_tungstenite::tungstenite::Utf8Bytes;
 use crate::decode::AnswerReader;
 use crate::exchange::{Endpoint, sent};
 use crate::failure;
+use crate::lenient::or_default;
 use crate::socket::{Socket, Sockets};
 use crate::unreached::is_unreachable;
 
@@ -34,11 +35,15 @@ use crate::unreached::is_unreachable;
 const LOST: &str = "websocket_lost";
 /// Kind of the error of a server that opens no sockets.
 const REFUSED: &str = "websocket_refused";
+/// Kind of the error of a server that opens none now.
+const NOT_NOW: &str = "websocket_not_now";
+/// Most headers of an error that count.
+const MOST_HEADERS: usize = 100;
 /// Timeout for opening a socket. A proxy may know nothing of them.
 const OPENING: Duration = Duration::from_secs(15);
-/// Codes of errors of the socket alone.
-const OF_SOCKET: [&str; 1] = ["websocket_connection_limit_reached"];
-/// Codes of errors of which some servers leave out the status.
+/// Code of an error of the socket alone.
+const OF_SOCKET: &str = "websocket_connection_limit_reached";
+/// Code of an error of which some servers leave out the status.
 const FORGOTTEN: &str = "previous_response_not_found";
 /// Types of messages that end an answer, as they stand in them.
 const ENDS: [&str; 4] = [
@@ -51,6 +56,11 @@ const ENDS: [&str; 4] = [
 /// Whether the socket was lost.
 pub fn is_lost(error: &ProviderError) -> bool {
     error.kind.as_deref() == Some(LOST)
+}
+
+/// Whether the server opens no socket now.
+pub fn is_not_now(error: &ProviderError) -> bool {
+    error.kind.as_deref() == Some(NOT_NOW)
 }
 
 /// Whether the server opens no sockets.
@@ -106,10 +116,9 @@ async fn open(
     sockets: &Sockets,
     deadline: Instant,
 ) -> Result<Socket, ProviderError> {
-    let refused = |message: String| ProviderError {
-        kind: Some(REFUSED.to_owned()),
-        ..ProviderError::new(ErrorClass::Network, message)
-    };
+    let refused =
+        |message: String| of_kind(REFUSED, ProviderError::new(ErrorClass::Network, message));
+    let not_now = |cause: &str| of_kind(NOT_NOW, endpoint.lost(cause));
     let client = { sockets.client(endpoint.address()) }.map_err(|it| refused(it.to_string()))?;
     let key = generate(&SystemRandom::new()).map_err(|_| refused("no random key".to_owned()))?;
     let key: [u8; 16] = key.expose();
@@ -124,7 +133,7 @@ async fn open(
     let opening = async {
         let response = match endpoint.get(client, headers).await {
             Err(error) if error.class == ErrorClass::Network && !is_unreachable(&error) => {
-                return Err(lost(error));
+                return Err(of_kind(NOT_NOW, error));
             }
             response => response?,
         };
@@ -134,11 +143,11 @@ async fn open(
         let is_passing = matches!(status.as_u16(), 401 | 408 | 429 | 500..);
         match status {
             StatusCode::SWITCHING_PROTOCOLS if is_ours => {}
-            _ if is_passing => return Err(lost(endpoint.lost(&format!("status {status}")))),
+            _ if is_passing => return Err(not_now(&format!("status {status}"))),
             _ => return Err(refused(format!("no WebSocket, but status {status}"))),
         }
         let upgraded = response.upgrade().await;
-        let connection = upgraded.map_err(|error| lost(endpoint.lost(&error.to_string())))?;
+        let connection = upgraded.map_err(|error| not_now(&error.to_string()))?;
         Ok(Socket::over(connection).await)
     };
     match timeout_at(deadline, timeout(OPENING, opening)).await {
@@ -210,11 +219,13 @@ enum End {
 struct Ending {
     #[serde(rename = "type", default)]
     kind: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     response: Answer,
-    #[serde(alias = "status_code")]
+    #[serde(default, deserialize_with = "or_default")]
     status: Option<u16>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
+    status_code: Option<u16>,
+    #[serde(default, deserialize_with = "or_default")]
     headers: Map<String, Value>,
     error: Option<Value>,
     code: Option<String>,
@@ -239,8 +250,9 @@ impl End {
             "error" => {
                 let error = ending.error.unwrap_or_default();
                 let code = error["code"].as_str().or(ending.code.as_deref());
-                let is_known = code == Some(FORGOTTEN) || code.is_some_and(is_of_socket);
-                let status = ending.status.or(is_known.then_some(400));
+                let is_known = [Some(FORGOTTEN), Some(OF_SOCKET)].contains(&code);
+                let status = ending.status.or(ending.status_code);
+                let status = status.or(is_known.then_some(400));
                 Some(status.map_or(Self::Failed, |status| Self::Error {
                     status,
                     headers: ending.headers,
@@ -253,10 +265,6 @@ impl End {
             _ => None,
         }
     }
-}
-
-fn is_of_socket(code: &str) -> bool {
-    OF_SOCKET.contains(&code)
 }
 
 /// Returns the error that a response with this status, these headers and this error would be.
@@ -275,16 +283,20 @@ fn refusal(
         Some((name, HeaderValue::from_str(&value).ok()?))
     });
     let body = serde_json::json!({ "error": error }).to_string();
-    let refusal = endpoint.refusal(status, &headers.collect(), &body);
-    match error["code"].as_str().is_some_and(is_of_socket) {
+    let refusal = endpoint.refusal(status, &headers.take(MOST_HEADERS).collect(), &body);
+    match error["code"].as_str() == Some(OF_SOCKET) {
         true => lost(refusal),
         false => refusal,
     }
 }
 
 fn lost(error: ProviderError) -> ProviderError {
+    of_kind(LOST, error)
+}
+
+fn of_kind(kind: &str, error: ProviderError) -> ProviderError {
     ProviderError {
-        kind: Some(LOST.to_owned()),
+        kind: Some(kind.to_owned()),
         ..error
     }
 }

@@ -11,7 +11,7 @@ use reqwest::{Client, Upgraded};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::protocol::Role;
+use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
 
 /// Number of sockets that stay open: a session and its subagents share a provider.
@@ -19,7 +19,9 @@ const SOCKETS: usize = 4;
 /// How long a socket is used. OpenAI closes it after 60 minutes, even within an answer (its guide of the WebSocket mode, 2026).
 const USED_FOR: Duration = Duration::from_secs(55 * 60);
 /// Most messages that have arrived and are not read yet.
-const MESSAGES_AHEAD: usize = 32;
+const MESSAGES_AHEAD: usize = 2;
+/// Most bytes of a message. The last one of an answer has all of it.
+const LONGEST_MESSAGE: usize = 16 * 1024 * 1024;
 
 /// The open sockets of a model that answer nothing now, and the means to open others.
 pub struct Sockets {
@@ -91,7 +93,10 @@ impl Socket {
     pub async fn over(connection: Upgraded) -> Self {
         let (requests, to_send) = mpsc::channel(1);
         let (arrived, messages) = mpsc::channel(MESSAGES_AHEAD);
-        let stream = WebSocketStream::from_raw_socket(connection, Role::Client, None).await;
+        let limits = WebSocketConfig::default()
+            .max_message_size(Some(LONGEST_MESSAGE))
+            .max_frame_size(Some(LONGEST_MESSAGE));
+        let stream = WebSocketStream::from_raw_socket(connection, Role::Client, Some(limits)).await;
         // A task of its own also answers the server's pings between requests.
         tokio::spawn(serve(stream, to_send, arrived));
         Self {
@@ -125,9 +130,12 @@ async fn serve(
                 None => return,
             },
             request = to_send.recv() => match request {
-                Some(request) => match stream.send(Message::Text(request)).await {
-                    Ok(()) => continue,
-                    Err(error) => Err(error),
+                Some(request) => tokio::select! {
+                    sent = stream.send(Message::Text(request)) => match sent {
+                        Ok(()) => continue,
+                        Err(error) => Err(error),
+                    },
+                    () = arrived.closed() => return,
                 },
                 None => return,
             },

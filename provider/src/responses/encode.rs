@@ -1,5 +1,5 @@
-//! Encodes requests of the Responses API. Nothing is stored on the server: each request holds the whole conversation, with
-//! the encrypted reasoning of the model. Nothing here does I/O.
+//! Encodes requests of the Responses API. Nothing is stored on the server unless the user has it so: a request holds the whole
+//! conversation, with the encrypted reasoning of the model, or what is new to a server that holds the rest. Nothing here does I/O.
 
 use std::borrow::Cow;
 use std::sync::Arc;

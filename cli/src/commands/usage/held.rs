@@ -31,6 +31,10 @@ impl Held {
                         sums.bytes += bytes;
                     }
                 },
+                EventKind::Retry { .. }
+                | EventKind::Fallback { .. }
+                | EventKind::Error { .. }
+                | EventKind::AgentEnd { .. } => last = None,
                 _ => {}
             }
         }
