@@ -405,6 +405,24 @@ async fn without_a_socket_that_works_the_request_is_sent_at_once() {
 }
 
 #[tokio::test]
+async fn an_answer_that_has_begun_is_asked_for_again_as_a_retry() {
+    for (bytes, retries) in [(0, 0), (600, 1)] {
+        let server = Server::new([says("One."), breaks(bytes), says("Two.")]).opens_sockets();
+        let mut talk = Talk::new(server, Held::Sockets, ConversationState::On);
+        talk.say("a").await;
+        talk.push(Role::User, "b", None);
+        let events: Vec<_> = talk.stream().collect().await;
+        let is_retry = |event: &&Result<_, _>| matches!(event, Ok(StreamEvent::Retry { .. }));
+        assert_eq!(
+            events.iter().filter(is_retry).count(),
+            retries,
+            "{events:?}"
+        );
+        assert!(events.iter().all(Result::is_ok), "{events:?}");
+    }
+}
+
+#[tokio::test]
 async fn conversations_have_sockets_of_their_own() {
     let turns = (0..6).map(|number| says(&format!("Answer {number}.")));
     let server = Server::new(turns).opens_sockets();
