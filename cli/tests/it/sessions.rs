@@ -403,7 +403,7 @@ stdout:
     "<id>"
   ],
   "files": 0,
-  "bytes": 90112,
+  "bytes": 29696,
   "undo": {
     "kept": 0,
     "dropped": 0
