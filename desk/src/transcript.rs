@@ -2,9 +2,7 @@
 
 use std::io::Write;
 
-use ah_conversation::{
-    Cost, Head, Message, MessageId, StoreError, ToolUseId, Verdicts, Verification,
-};
+use ah_conversation::{Cost, Head, Message, MessageId, StoreError, ToolUseId, Verdicts};
 
 /// Reads the tree of a session, also while another process has it open.
 pub trait Transcript: Send {
@@ -29,12 +27,12 @@ pub trait Transcript: Send {
     /// If the store cannot be read.
     fn message(&self, id: &MessageId) -> Result<Option<Message>, StoreError>;
 
-    /// Returns what the check of the run that ended with this message has shown; `None` if it had none, or no run ended there.
+    /// Returns what the checks of runs have shown at their ends.
     ///
     /// # Errors
     ///
     /// If the store cannot be read.
-    fn verdict(&self, id: &MessageId) -> Result<Option<Verification>, StoreError>;
+    fn verdicts(&self) -> Result<Verdicts, StoreError>;
 
     /// Returns what lists have of all messages, in the order of storing.
     ///
@@ -78,19 +76,5 @@ impl dyn Transcript {
         }
         branch.reverse();
         Ok(branch)
-    }
-
-    /// Returns what the checks of the runs that ended with one of these messages have shown.
-    ///
-    /// # Errors
-    ///
-    /// If the store cannot be read.
-    pub fn verdicts(&self, messages: &[Message]) -> Result<Verdicts, StoreError> {
-        let mut verdicts = Verdicts::new();
-        for message in messages {
-            let known = self.verdict(&message.id)?;
-            verdicts.extend(known.map(|known| (message.id.clone(), known)));
-        }
-        Ok(verdicts)
     }
 }

@@ -78,7 +78,7 @@ pub(crate) fn read(served: &Served, uri: &str) -> Result<ReadResourceResult, Err
     let name = transcript.name().map_err(unread)?;
     let name = name.unwrap_or_else(|| format!("Session {id}"));
     let messages = transcript.branch().map_err(unread)?;
-    let verdicts = transcript.verdicts(&messages).map_err(unread)?;
+    let verdicts = transcript.verdicts().map_err(unread)?;
     let markdown = (served.written)(&name, &messages, &verdicts);
     let markdown = served.environment.redact(&markdown).into_owned();
     let begin = markdown.ceil_char_boundary(markdown.len().saturating_sub(MOST_BYTES));

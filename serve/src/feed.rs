@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use ah_conversation::{MessageId, Role, StoreError, ToolUseId};
+use ah_conversation::{MessageId, Role, StoreError, ToolUseId, Verdicts};
 use ah_desk::Transcript;
 
 use crate::short::short;
@@ -112,11 +112,12 @@ impl Feed {
     pub(crate) fn up_to(&self, last: &str, most: usize) -> Result<Option<Unseen>, String> {
         let branch = self.branch();
         let (mut next, mut entries) = (Some(last.to_owned()), Vec::new());
+        let mut verdicts = None;
         while let Some(id) = next.take_if(|_| entries.len() < most) {
             let known = branch.places.get(&id).copied();
             let entry = match known {
                 Some(place) => branch.entries[place].clone(),
-                None => match branch.read(&id)? {
+                None => match branch.read(&id, &mut verdicts)? {
                     Some(entry) => entry,
                     None if entries.is_empty() => return Ok(None),
                     None => return Err(gone(&id)),
@@ -136,7 +137,7 @@ impl Feed {
 
     /// Returns a message in full, of any branch; `None` if there is none.
     pub(crate) fn whole(&self, id: &str) -> Result<Option<Entry>, String> {
-        self.branch().whole(id)
+        self.branch().whole(id, &mut None)
     }
 
     /// Returns at most `most` nodes of the tree in the order of storing, without the first `from`.
@@ -200,23 +201,27 @@ impl Branch {
         }
     }
 
-    /// Reads a message.
-    fn whole(&self, id: &str) -> Result<Option<Entry>, String> {
+    /// Reads a message. What checks have shown is read once for all messages that are read together.
+    fn whole(&self, id: &str, verdicts: &mut Option<Verdicts>) -> Result<Option<Entry>, String> {
         let id = MessageId::from(id.to_owned());
         let message = self.transcript.message(&id).map_err(unread)?;
-        let known = match message
-            .as_ref()
-            .is_some_and(|it| it.role == Role::Assistant)
-        {
-            true => self.transcript.verdict(&id).map_err(unread)?,
-            false => None,
+        let Some(message) = message else {
+            return Ok(None);
         };
-        Ok(message.map(|message| self.shown.entry(&message, known.as_ref())))
+        let known = match message.role {
+            Role::Assistant => self.verdicts(verdicts)?.get(&id),
+            _ => None,
+        };
+        Ok(Some(self.shown.entry(&message, known)))
     }
 
     /// Reads a message as lists have it.
-    fn read(&self, id: &str) -> Result<Option<Arc<Entry>>, String> {
-        let entry = self.whole(id)?;
+    fn read(
+        &self,
+        id: &str,
+        verdicts: &mut Option<Verdicts>,
+    ) -> Result<Option<Arc<Entry>>, String> {
+        let entry = self.whole(id, verdicts)?;
         Ok(entry.map(|entry| {
             Arc::new(Entry {
                 json: short(entry.json),
@@ -225,27 +230,35 @@ impl Branch {
         }))
     }
 
+    /// Returns what checks have shown; reads it if nobody has yet.
+    fn verdicts<'a>(&self, known: &'a mut Option<Verdicts>) -> Result<&'a Verdicts, String> {
+        let verdicts = match known.take() {
+            Some(verdicts) => verdicts,
+            None => self.transcript.verdicts().map_err(unread)?,
+        };
+        Ok(known.insert(verdicts))
+    }
+
     /// Reads what is new, back to a message that is known.
     fn refresh(&mut self) -> Result<(), String> {
         let current = self.transcript.current().map_err(unread)?;
         let mut next = current.map(|id| id.to_string());
         let mut new = Vec::new();
         let mut kept = 0;
+        let mut verdicts = None;
         while let Some(id) = next {
             if let Some(place) = self.places.get(&id) {
                 kept = place + 1;
                 break;
             }
-            let entry = self.read(&id)?.ok_or_else(|| gone(&id))?;
+            let entry = self.read(&id, &mut verdicts)?.ok_or_else(|| gone(&id))?;
             next = entry.parent.clone();
             new.push(entry);
         }
         for entry in self.entries.drain(kept..) {
             self.places.remove(&entry.id);
         }
-        if new.is_empty() {
-            self.judge_last()?;
-        }
+        self.judge_last(&mut verdicts)?;
         for entry in new.into_iter().rev() {
             self.places.insert(entry.id.clone(), self.entries.len());
             self.entries.push(entry);
@@ -254,7 +267,7 @@ impl Branch {
     }
 
     /// Reads the last message again if the check of its run has ended since.
-    fn judge_last(&mut self) -> Result<(), String> {
+    fn judge_last(&mut self, verdicts: &mut Option<Verdicts>) -> Result<(), String> {
         let last = self
             .entries
             .last()
@@ -262,9 +275,9 @@ impl Branch {
         let Some(id) = last.map(|last| last.id.clone()) else {
             return Ok(());
         };
-        let known = self.transcript.verdict(&MessageId::from(id.clone()));
-        if known.map_err(unread)?.is_some()
-            && let Some(entry) = self.read(&id)?
+        let known = self.verdicts(verdicts)?;
+        if known.contains_key(&MessageId::from(id.clone()))
+            && let Some(entry) = self.read(&id, verdicts)?
             && let Some(last) = self.entries.last_mut()
         {
             *last = entry;
@@ -278,7 +291,7 @@ mod tests {
     use std::io::Write;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use ah_conversation::{Cost, Environment, Head, Message, Origin, Time, Verification};
+    use ah_conversation::{Cost, Environment, Head, Message, Origin, Time};
 
     use super::*;
 
@@ -287,12 +300,14 @@ mod tests {
     struct Messages {
         parents: HashMap<String, Option<String>>,
         current: Option<String>,
+        verdicts: Verdicts,
     }
 
     #[derive(Clone, Default)]
     struct Fake {
         messages: Arc<Mutex<Messages>>,
         reads: Arc<AtomicUsize>,
+        reads_of_verdicts: Arc<AtomicUsize>,
     }
 
     impl Fake {
@@ -310,6 +325,16 @@ mod tests {
                 messages.parents.insert((*id).to_owned(), before);
             }
             messages.current = parent;
+        }
+
+        /// The check of the run that ended with this message passes.
+        fn passes(&self, id: &str) {
+            let verification = serde_json::json!({
+                "command": "make test", "evidence": "verified", "checks": 1, "left": 9, "duration_ms": 0,
+            });
+            let verification = serde_json::from_value(verification).unwrap();
+            let mut messages = self.messages.lock().unwrap();
+            messages.verdicts.insert(id.to_owned().into(), verification);
         }
 
         fn reads(&self) -> usize {
@@ -335,7 +360,10 @@ mod tests {
                 id: id.clone(),
                 parent: parent.map(MessageId::from),
                 seq: 0,
-                role: Role::User,
+                role: match id.as_str().starts_with(char::is_uppercase) {
+                    true => Role::Assistant,
+                    false => Role::User,
+                },
                 origin: Origin::Prompt,
                 created_at: Time(0),
                 content: Vec::new(),
@@ -343,8 +371,9 @@ mod tests {
             }))
         }
 
-        fn verdict(&self, _: &MessageId) -> Result<Option<Verification>, StoreError> {
-            Ok(None)
+        fn verdicts(&self) -> Result<Verdicts, StoreError> {
+            self.reads_of_verdicts.fetch_add(1, Ordering::Relaxed);
+            Ok(self.messages.lock().unwrap().verdicts.clone())
         }
 
         fn heads(&self) -> Result<Vec<Head>, StoreError> {
@@ -387,6 +416,27 @@ mod tests {
         assert_eq!(after(Some("b")), told(false, "x"));
         assert_eq!(after(Some("e")), told(true, "a b x"));
         assert_eq!(fake.reads(), 6);
+    }
+    #[test]
+    fn what_a_check_has_shown_is_told_also_if_the_session_went_on_since() {
+        let fake = Fake::default();
+        let feed = fake.feed();
+        let judged = || {
+            let unseen = feed.after(None, 9, None).unwrap();
+            let is_judged = |entry: &&Arc<Entry>| entry.json.contains("verification");
+            let judged = unseen.entries.iter().filter(is_judged);
+            judged
+                .map(|entry| entry.id.clone())
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        fake.goes(&["a", "B", "c", "D"]);
+        assert_eq!(judged(), "");
+        assert_eq!(fake.reads_of_verdicts.load(Ordering::Relaxed), 1);
+        fake.passes("D");
+        fake.goes(&["a", "B", "c", "D", "e"]);
+        assert_eq!(judged(), "D");
+        assert_eq!(fake.reads_of_verdicts.load(Ordering::Relaxed), 2);
     }
     #[test]
     fn any_branch_is_read_from_its_end() {

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use ah_conversation::{Cost, Head, Message, MessageId, StoreError, ToolUseId, Verification};
+use ah_conversation::{Cost, Head, Message, MessageId, StoreError, ToolUseId, Verdicts};
 use ah_desk::Transcript;
 use ah_store::Tree;
 
@@ -22,8 +22,8 @@ impl Transcript for Stored {
         self.0.message(id)
     }
 
-    fn verdict(&self, id: &MessageId) -> Result<Option<Verification>, StoreError> {
-        self.0.verdict(id)
+    fn verdicts(&self) -> Result<Verdicts, StoreError> {
+        self.0.verdicts()
     }
 
     fn heads(&self) -> Result<Vec<Head>, StoreError> {

@@ -13,8 +13,7 @@ use std::time::Duration;
 
 use ah_agent::Audience;
 use ah_conversation::{
-    Cost, Environment, Head, Message, MessageId, SessionId, StoreError, Time, ToolUseId,
-    Verification,
+    Cost, Environment, Head, Message, MessageId, SessionId, StoreError, Time, ToolUseId, Verdicts,
 };
 use ah_desk::{
     Choices, FileLeft, FilesAt, FilesDiff, OpenSession, Prompt, Refusal, Running, Scope,
@@ -136,8 +135,8 @@ impl Transcript for Empty {
         Ok(None)
     }
 
-    fn verdict(&self, _: &MessageId) -> Result<Option<Verification>, StoreError> {
-        Ok(None)
+    fn verdicts(&self) -> Result<Verdicts, StoreError> {
+        Ok(Verdicts::new())
     }
 
     fn heads(&self) -> Result<Vec<Head>, StoreError> {

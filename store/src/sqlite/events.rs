@@ -61,32 +61,18 @@ pub(super) fn all(connection: &Connection) -> Result<Vec<Event>, Failure> {
 
 /// Returns what the checks of runs have shown at their ends.
 pub(super) fn verdicts(connection: &Connection) -> Result<Verdicts, Failure> {
-    let ends = all(connection)?
-        .into_iter()
-        .filter_map(|event| end(event.kind));
-    Ok(ends.collect())
-}
-
-/// Returns what the check of the run that ended with this message has shown, if there was one.
-pub(super) fn verdict(
-    connection: &Connection,
-    id: &MessageId,
-) -> Result<Option<Verification>, Failure> {
-    let mut statement = connection.prepare_cached(
-        "SELECT details FROM events WHERE message_id = ? AND event_type = 'checked' ORDER BY id",
-    )?;
-    let mut rows = statement.query([id.as_str()])?;
-    let mut found = None;
+    let mut statement = connection
+        .prepare_cached("SELECT details FROM events WHERE event_type = 'checked' ORDER BY id")?;
+    let mut rows = statement.query([])?;
+    let mut verdicts = Verdicts::new();
     while let Some(row) = rows.next()? {
-        let mut fields: Map<String, Value> = json::from_str(&row.get::<_, String>(0)?)?;
+        let details: Option<String> = row.get(0)?;
+        let mut fields: Map<String, Value> = json::from_str(details.as_deref().unwrap_or("{}"))?;
         fields.insert(KIND.to_owned(), "checked".into());
-        let kind = serde_json::from_value(Value::Object(fields)).ok();
-        found = kind
-            .and_then(end)
-            .map(|(_, verification)| verification)
-            .or(found);
+        let kind = serde_json::from_value::<EventKind>(Value::Object(fields));
+        verdicts.extend(kind.ok().and_then(end));
     }
-    Ok(found)
+    Ok(verdicts)
 }
 
 fn end(kind: EventKind) -> Option<(MessageId, Verification)> {

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use ah_conversation::{
     CacheMiss, Cost, Event, EventKind, Head, Message, MessageId, ModelUsage, OutputPage,
-    PrefixBreak, SessionId, StoreError, Time, ToolUse, ToolUseId, Usage, Verdicts, Verification,
-    command_in, is_note,
+    PrefixBreak, SessionId, StoreError, Time, ToolUse, ToolUseId, Usage, Verdicts, command_in,
+    is_note,
 };
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -215,11 +215,6 @@ impl Tree {
     /// Returns what the checks of runs have shown at their ends.
     pub fn verdicts(&self) -> Result<Verdicts, StoreError> {
         self.at_path(events::verdicts(&self.connection))
-    }
-
-    /// Returns what the check of the run that ended with this message has shown; `None` if it had none, or no run ended there.
-    pub fn verdict(&self, id: &MessageId) -> Result<Option<Verification>, StoreError> {
-        self.at_path(events::verdict(&self.connection, id))
     }
 
     /// Returns all requests to models, oldest first, including those whose responses have been deleted.
