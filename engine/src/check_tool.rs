@@ -31,8 +31,8 @@ pub struct CheckTool {
 impl CheckTool {
     /// Returns the tool for a check of the project.
     pub fn new(check: CheckInForce, project: PathBuf) -> Self {
-        let description = "Runs the command that is run when you end your turn, on a copy of the project; says why it does not \
-                           pass. Not rerun until a file changes.";
+        let description = "Runs the check of the end of your turn on a copy of the project; says why if it fails. In the sandbox, \
+                           not rerun until a file changes.";
         let background = "return at once, be told its end";
         let schema = json!({
             "type": "object",
@@ -112,6 +112,13 @@ struct Job {
     runs: AbortHandle,
     /// What the model reads of it, once it has ended.
     ended: watch::Receiver<Option<String>>,
+    is_stopped: bool,
+}
+
+impl Job {
+    fn has_ended(&self) -> bool {
+        self.is_stopped || self.runs.is_finished() || self.ended.borrow().is_some()
+    }
 }
 
 impl Drop for Job {
@@ -121,8 +128,34 @@ impl Drop for Job {
 }
 
 impl Beside {
-    /// Starts a check; returns once it has taken the files.
+    /// Starts a check; returns once it has taken the files. While one runs, another would have to wait for its end.
     async fn start(&self, check: Arc<dyn Check>, call: &ToolUse, tasks: &TaskSink) -> Output {
+        match self.spawned(check, call, tasks) {
+            Ok(taken) => {
+                // If it has ended without taking them, it says why.
+                let _ = taken.await;
+                Output::text(format!(
+                    "The check runs in the background as job {}, on the files as they are now; you are told when it has ended.",
+                    call.id
+                ))
+            }
+            Err(id) => Output::text(format!(
+                "No check was started: job {id} still runs, on the files as they were then; you are told when it has ended."
+            )),
+        }
+    }
+
+    /// Starts a check; returns what is told once it has taken the files, or the id of the one that still runs.
+    fn spawned(
+        &self,
+        check: Arc<dyn Check>,
+        call: &ToolUse,
+        tasks: &TaskSink,
+    ) -> Result<oneshot::Receiver<()>, String> {
+        let mut jobs = self.jobs();
+        if let Some((id, _)) = jobs.iter().find(|(_, job)| !job.has_ended()) {
+            return Err(id.clone());
+        }
         let id = call.id.to_string();
         let task = Task {
             id: id.clone(),
@@ -151,13 +184,10 @@ impl Beside {
             tasks: tasks.clone(),
             runs: runs.abort_handle(),
             ended: text,
+            is_stopped: false,
         };
-        self.jobs().insert(id.clone(), job);
-        // If it has ended without taking them, it says why.
-        let _ = taken.await;
-        Output::text(format!(
-            "The check runs in the background as job {id}, on the files as they are now; you are told when it has ended."
-        ))
+        jobs.insert(id, job);
+        Ok(taken)
     }
 
     fn jobs(&self) -> MutexGuard<'_, HashMap<String, Job>> {
@@ -207,14 +237,15 @@ impl Tasks for Beside {
     }
 
     async fn stop(&self, id: &str) -> Output {
-        let jobs = self.jobs();
-        let Some(job) = jobs.get(id) else {
+        let mut jobs = self.jobs();
+        let Some(job) = jobs.get_mut(id) else {
             return Output::error(format!("there is no job {id}"));
         };
-        if job.ended.borrow().is_some() {
+        if job.has_ended() {
             return Output::text(format!("task {id} had ended already"));
         }
         job.runs.abort();
+        job.is_stopped = true;
         let text = "It was stopped.".to_owned();
         job.tasks
             .report(&job.task, &ended(None, text, Duration::ZERO));
@@ -283,26 +314,32 @@ mod tests {
                 told.lock().unwrap().push(format!("{} {word}", task.id));
             }
         });
-        // Each returns while its check runs.
-        for id in ["a", "b"] {
-            let output = tool.run(&call(id), &context).await.content.text();
-            assert!(output.contains("runs in the background as job"), "{output}");
-        }
         let tasks = tool.tasks().unwrap();
+        // Each returns while a check runs; what is stopped does not run any more.
+        for (id, begin) in [
+            ("a", "The check runs in the background as job a"),
+            ("b", "No check was started: job a still runs"),
+            ("c", "The check runs in the background as job c"),
+        ] {
+            if id == "c" {
+                tasks.stop("a").await;
+            }
+            let output = tool.run(&call(id), &context).await.content.text();
+            assert!(output.starts_with(begin), "{output}");
+        }
         assert_eq!(
-            tasks.output("a", Duration::ZERO).await.content.text(),
+            tasks.output("c", Duration::ZERO).await.content.text(),
             "It still runs."
         );
-        tasks.stop("b").await;
         slow.0.notify_one();
         let long = Duration::from_secs(60);
-        let output = tasks.output("a", long).await.content.text();
+        let output = tasks.output("c", long).await.content.text();
         assert_eq!(output, "`make test` passed: exit 0, after 0 ms.");
         assert_eq!(
-            tasks.output("b", long).await.content.text(),
+            tasks.output("a", long).await.content.text(),
             "It was stopped."
         );
         let told = told.lock().unwrap().clone();
-        assert_eq!(told[..3], ["a started", "b started", "b stopped"]);
+        assert_eq!(told[..3], ["a started", "a stopped", "c started"]);
     }
 }
