@@ -7,10 +7,10 @@
 mod place;
 mod sources;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 pub use ignore::DirEntry;
 use ignore::gitignore::{Gitignore, GitignoreBuilder, gitconfig_excludes_path};
@@ -18,6 +18,7 @@ use ignore::overrides::Override;
 use ignore::types::Types;
 use ignore::{Match, WalkBuilder};
 
+pub use self::place::Patterns;
 use self::place::Place;
 pub use self::sources::{MAX_BYTES, Sources};
 
@@ -48,6 +49,9 @@ pub struct Ignored {
     sources: Sources,
     users: Gitignore,
     places: RwLock<HashMap<PathBuf, Arc<Place>>>,
+    /// The patterns of each folder that has some and was looked at; all that there are, if they are settled.
+    own: Mutex<BTreeMap<PathBuf, Patterns>>,
+    is_settled: bool,
     /// Files whose patterns do not count.
     unread: Mutex<BTreeSet<PathBuf>>,
 }
@@ -66,8 +70,25 @@ impl Ignored {
             sources,
             users: users.unwrap_or_else(Gitignore::empty),
             places: RwLock::default(),
+            own: Mutex::default(),
+            is_settled: false,
             unread: Mutex::default(),
         }
+    }
+
+    /// Creates a value with these patterns, which another has read: a folder that is not among them has only what is in force
+    /// above it, whatever is there by now.
+    pub fn settled(sources: Sources, patterns: BTreeMap<PathBuf, Patterns>) -> Self {
+        Self {
+            own: patterns.into(),
+            is_settled: true,
+            ..Self::new(sources)
+        }
+    }
+
+    /// Returns the patterns of the folders that were looked at, as far as they have some or are the top of a repository.
+    pub fn patterns(&self) -> BTreeMap<PathBuf, Patterns> {
+        self.own().clone()
     }
 
     /// Returns a walk from `root` without what is ignored.
@@ -149,15 +170,33 @@ impl Ignored {
                 let matched = above.matched(folder, true, &self.sources, &self.users);
                 above.is_ignored || matched.is_ignore()
             });
-            let (place, unread) = Place::look(folder, above, is_ignored, &self.sources);
+            let (own, missed) = self.patterns_of(folder);
+            let (place, unread) = Place::of(folder, &own, above, is_ignored);
             let mut all = self.unread.lock().unwrap_or_else(PoisonError::into_inner);
-            all.extend(unread);
+            all.extend(missed.into_iter().chain(unread));
             let place = Arc::new(place);
             let mut places = self.places.write().unwrap_or_else(PoisonError::into_inner);
             places.insert(folder.to_owned(), place.clone());
             above = Some(place);
         }
         above.unwrap_or_default()
+    }
+
+    /// Returns the patterns of a folder, and the files whose patterns do not count.
+    fn patterns_of(&self, folder: &Path) -> (Patterns, Vec<PathBuf>) {
+        if self.is_settled {
+            let own = self.own().get(folder).cloned();
+            return (own.unwrap_or_default(), Vec::new());
+        }
+        let (own, unread) = Patterns::read(folder, &self.sources);
+        if own != Patterns::default() {
+            self.own().insert(folder.to_owned(), own.clone());
+        }
+        (own, unread)
+    }
+
+    fn own(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Patterns>> {
+        self.own.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -13,6 +13,44 @@ use rustix::fs::OFlags;
 
 use crate::sources::{MAX_BYTES, Sources};
 
+/// Names of the files with patterns.
+const FILES: [&str; 3] = [".ignore", ".gitignore", ".git/info/exclude"];
+
+/// The patterns of one folder alone, as text.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Patterns {
+    /// Of `.ignore`, of `.gitignore`, and of the repository whose top this is.
+    pub texts: [Option<String>; 3],
+    /// Whether it is the top of a repository.
+    pub is_top: bool,
+}
+
+impl Patterns {
+    /// Reads those of a folder. Returns also the files whose patterns do not count.
+    pub(crate) fn read(path: &Path, sources: &Sources) -> (Self, Vec<PathBuf>) {
+        let (mut own, mut unread) = (Self::default(), Vec::new());
+        // What is not there has no patterns.
+        let Ok(folder) = Folder::follow(path) else {
+            return (own, unread);
+        };
+        let mut read = |(within, below): (&Folder, &str), at: &Path| {
+            text(within, below.as_ref()).unwrap_or_else(|_| {
+                unread.push(at.join(below));
+                None
+            })
+        };
+        if sources.ignore {
+            own.texts[0] = read((&folder, FILES[0]), path);
+        }
+        own.texts[1] = read((&folder, FILES[1]), path);
+        if let Some((info, at)) = repository(&folder, path) {
+            own.texts[2] = info.and_then(|info| read((&info, "exclude"), &at));
+            own.is_top = true;
+        }
+        (own, unread)
+    }
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Place {
     /// Of `.ignore`, of `.gitignore`, and of the repository whose top this is.
@@ -26,16 +64,18 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Looks at a folder. Returns also the files whose patterns do not count.
-    pub(crate) fn look(
+    /// Returns what is in force in a folder with these patterns, and the files whose patterns do not count.
+    pub(crate) fn of(
         path: &Path,
+        own: &Patterns,
         above: Option<Arc<Self>>,
         is_ignored: bool,
-        sources: &Sources,
     ) -> (Self, Vec<PathBuf>) {
         let mut unread = Vec::new();
+        let is_below = above.as_ref().is_some_and(|above| above.is_in_repository);
         let mut place = Self {
-            is_in_repository: above.as_ref().is_some_and(|above| above.is_in_repository),
+            is_top: own.is_top,
+            is_in_repository: own.is_top || is_below,
             is_ignored,
             above: above.and_then(|above| match above.has_nothing() {
                 true => above.above.clone(),
@@ -43,26 +83,12 @@ impl Place {
             }),
             ..Self::default()
         };
-        // What is not there has no patterns.
-        let Ok(folder) = Folder::follow(path) else {
-            return (place, unread);
-        };
-        let mut read = |(within, below): (&Folder, &str), at: &Path| {
-            let text = text(within, below.as_ref());
-            let made = text.and_then(|text| text.map(|text| patterns(path, &text)).transpose());
-            made.unwrap_or_else(|_| {
-                unread.push(at.join(below));
+        for ((kind, text), file) in own.texts.iter().enumerate().zip(FILES) {
+            let made = text.as_ref().map(|text| patterns(path, text)).transpose();
+            place.patterns[kind] = made.unwrap_or_else(|_| {
+                unread.push(path.join(file));
                 None
-            })
-        };
-        if sources.ignore {
-            place.patterns[0] = read((&folder, ".ignore"), path);
-        }
-        place.patterns[1] = read((&folder, ".gitignore"), path);
-        if let Some((info, at)) = repository(&folder, path) {
-            place.patterns[2] = info.and_then(|info| read((&info, "exclude"), &at));
-            place.is_top = true;
-            place.is_in_repository = true;
+            });
         }
         (place, unread)
     }

@@ -86,6 +86,21 @@ impl ProjectCopy {
 
     /// Makes the copy what `tree` has; returns the paths whose content has changed.
     pub(crate) fn update(&mut self, project: &Path, tree: &Tree) -> io::Result<Vec<PathBuf>> {
+        let mut edited = self.add(project, tree)?;
+        let gone: Vec<_> = { self.copied.keys() }
+            .filter(|path| !tree.0.contains_key(*path))
+            .cloned()
+            .collect();
+        for path in gone {
+            self.remove(&path)?;
+            self.copied.remove(&path);
+            edited.push(path);
+        }
+        Ok(edited)
+    }
+
+    /// Copies what `tree` has beside what is there; returns the paths whose content has changed.
+    pub(crate) fn add(&mut self, project: &Path, tree: &Tree) -> io::Result<Vec<PathBuf>> {
         let is_first = self.copied.is_empty();
         let originals = Folder::follow(project)?;
         let mut edited = Vec::new();
@@ -100,7 +115,7 @@ impl ProjectCopy {
             }
             let entry = match Entry::read(&originals, path, status) {
                 Ok(entry) => entry,
-                // What went away meanwhile is removed below.
+                // It went away meanwhile.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 Err(error) => return Err(error),
             };
@@ -117,15 +132,6 @@ impl ProjectCopy {
                 hash,
             };
             self.copied.insert(path.clone(), copied);
-        }
-        let gone: Vec<_> = { self.copied.keys() }
-            .filter(|path| !tree.0.contains_key(*path))
-            .cloned()
-            .collect();
-        for path in gone {
-            self.remove(&path)?;
-            self.copied.remove(&path);
-            edited.push(path);
         }
         Ok(edited)
     }

@@ -11,11 +11,13 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use ah_ignored::Patterns;
+
 use crate::copy::Entry;
 use crate::dependencies::{Dependencies, Dependency};
 
 /// Begins the file, and says what follows.
-const HEADER: &[u8] = b"ah seals 1\n";
+const HEADER: &[u8] = b"ah seals 2\n";
 
 /// What was sealed when a session had a check for the first time.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -32,6 +34,8 @@ pub(crate) struct Kept {
     pub(crate) files: BTreeMap<PathBuf, Entry>,
     /// Folders of dependencies.
     pub(crate) dependencies: Dependencies,
+    /// What git ignored, by absolute paths of folders.
+    pub(crate) patterns: BTreeMap<PathBuf, Patterns>,
 }
 
 /// Reads what was kept in the file `path`; `None` if there is none.
@@ -109,6 +113,17 @@ fn bytes(kept: &Kept) -> Vec<u8> {
         put(&mut bytes, dependency.folder.as_os_str().as_bytes());
         put(&mut bytes, &dependency.content);
     }
+    count(&mut bytes, kept.patterns.len());
+    for (folder, patterns) in &kept.patterns {
+        put(&mut bytes, folder.as_os_str().as_bytes());
+        put(&mut bytes, &[u8::from(patterns.is_top)]);
+        for text in &patterns.texts {
+            let text = text.as_slice();
+            count(&mut bytes, text.len());
+            text.iter()
+                .for_each(|text| put(&mut bytes, text.as_bytes()));
+        }
+    }
     bytes
 }
 
@@ -142,7 +157,18 @@ fn parsed(bytes: &[u8]) -> Option<Kept> {
             content: rest.string()?.try_into().ok()?,
         })
     })?;
+    let patterns = rest.list(|rest| {
+        let (folder, is_top) = (rest.path()?, rest.string()? == [1]);
+        let mut texts = [const { None }; 3];
+        for text in &mut texts {
+            let lines: Vec<_> =
+                rest.list(|rest| String::from_utf8(rest.string()?.to_vec()).ok())?;
+            *text = lines.into_iter().next();
+        }
+        Some((folder, Patterns { texts, is_top }))
+    });
     rest.0.is_empty().then_some(Kept {
+        patterns: patterns?,
         caches: caches?,
         known: known?,
         named: named?,
@@ -210,6 +236,14 @@ mod tests {
                 folder: "/q".into(),
                 content: [7; 32],
             }]),
+            patterns: [(
+                "/p".into(),
+                Patterns {
+                    texts: [None, Some("*.o\n".to_owned()), Some(String::new())],
+                    is_top: true,
+                },
+            )]
+            .into(),
         };
         for kept in [Kept::default(), kept] {
             write(&path, &kept).unwrap();

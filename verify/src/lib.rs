@@ -151,7 +151,7 @@ impl Verifier {
                     hidden: plan.hidden.clone(),
                     caches: before.caches.clone(),
                     known: before.known.clone(),
-                    rules: Rules::of(&plan.project),
+                    rules: Rules::of(before.patterns.clone()),
                 };
                 let sealed = take(&Tree::sealed(&plan.project, &extent)?)?.continued(&before);
                 first = before.files;
@@ -169,6 +169,7 @@ impl Verifier {
                 modules: (*sealed.modules).clone(),
                 files,
                 dependencies: dependencies.clone(),
+                patterns: extent.rules.patterns(),
             };
             kept::write(path, &kept)?;
         }
@@ -206,7 +207,7 @@ impl Verifier {
         }
         let mut run = self.tried(&name, &update, is_first).await?;
         if run.is_passed
-            && let Some((why, hint)) = self.objection(before, known).await?
+            && let Some((why, hint)) = self.objection(before, known, &update).await?
         {
             run.is_passed = false;
             run.ending += &format!(", but {why}");
@@ -232,7 +233,7 @@ impl Verifier {
     /// earlier check has used.
     async fn tried(&self, name: &str, update: &Update, is_first: bool) -> Result<CheckRun, String> {
         let mut run = self.run_as(name).await?;
-        if run.is_passed && (!update.changed.is_empty() || update.is_hiding) {
+        if run.is_passed && (!update.changed.is_empty() || update.is_hiding()) {
             run = self.run_sealed(name, update, run).await?;
         }
         if run.is_passed && !is_first && !self.plan.is_fresh {
@@ -254,14 +255,15 @@ impl Verifier {
         if !self.is_copied_again(update).await? {
             return Ok(overtaken(passed));
         }
-        self.put_seals(update.is_hiding).await?;
+        self.put_seals(update).await?;
         let mut run = self.run_as(&format!("{name}-sealed")).await?;
-        if update.is_hiding {
-            // What was hidden is no part of the project.
-            self.copied(true).await?;
-        }
+        // What was hidden is no part of the project, and has to be what it was before.
+        let is_same = !update.is_hiding() || self.is_copied_again(update).await?;
         if run.is_passed {
-            return Ok(passed);
+            return Ok(match is_same {
+                true => passed,
+                false => overtaken(passed),
+            });
         }
         run.ending += &format!(
             " with the sealed files as they were, {} as they are",
@@ -297,9 +299,10 @@ impl Verifier {
         &self,
         before: Option<PathBuf>,
         known: Known,
+        update: &Update,
     ) -> Result<Option<(String, &'static str)>, String> {
         // The model may go on with its work while a check runs that it has asked for: that says something of the copy.
-        if known == Known::Passed && !self.is_current().await? {
+        if known == Known::Passed && !self.is_current(update).await? {
             let why = "files changed while it ran".to_owned();
             return Ok(Some((why, "Stop what you have left running.")));
         }
@@ -324,6 +327,7 @@ impl Verifier {
         let (links, path) = (self.dependencies.links(), self.plan.copy.0.clone());
         blocking(move || {
             let tree = Tree::of(&project, &extent)?;
+            let hidden = tree.hidden(&project, &extent)?;
             let mut copy = lock(&copy);
             let mut bring = || {
                 if clears {
@@ -334,51 +338,43 @@ impl Verifier {
                 Ok(edited)
             };
             let edited = bring().map_err(|error: io::Error| unusable(&path, &error))?;
-            let changed = sealed.changed(&copy);
-            let is_of_git = |it: &ChangedSeal| it.path.ends_with(".gitignore");
-            let may_hide = extent.rules.have_changed(&project) || changed.iter().any(is_of_git);
-            let is_taken = |path: &PathBuf| tree.0.contains_key(path);
-            let is_hiding = may_hide && !Tree::sealed(&project, &extent)?.0.keys().all(is_taken);
             Ok(Update {
-                digest: copy.digest(),
+                digest: hidden.digest(copy.digest()),
                 edited,
-                changed,
-                is_hiding,
+                changed: sealed.changed(&copy),
+                hidden: Arc::new(hidden),
             })
         })
         .await
     }
 
     /// Whether the project is still what was checked.
-    async fn is_current(&self) -> Result<bool, String> {
+    async fn is_current(&self, update: &Update) -> Result<bool, String> {
         let (copy, project) = (self.copy.clone(), self.plan.project.clone());
-        let extent = self.extent.clone();
+        let (extent, hidden) = (self.extent.clone(), update.hidden.clone());
         blocking(move || {
             let tree = Tree::of(&project, &extent)?;
-            let copy = lock(&copy);
-            Ok(copy.is_current(&tree))
+            let is_hidden_as_before = tree.hidden(&project, &extent)? == *hidden;
+            Ok(is_hidden_as_before && lock(&copy).is_current(&tree))
         })
         .await
     }
 
-    /// Puts the sealed files over the copies, and what only new patterns hide beside them, if there is any.
-    async fn put_seals(&self, is_hiding: bool) -> Result<(), String> {
+    /// Puts the sealed files over the copies, and what only new patterns hide beside them.
+    async fn put_seals(&self, update: &Update) -> Result<(), String> {
         let (copy, sealed) = (self.copy.clone(), self.sealed.clone());
-        let (project, extent) = (self.plan.project.clone(), self.extent.clone());
+        let (project, hidden) = (self.plan.project.clone(), update.hidden.clone());
         let path = self.plan.copy.0.clone();
         blocking(move || {
             let mut copy = lock(&copy);
             let failed = |error: io::Error| unusable(&path, &error);
-            if is_hiding {
-                let tree = Tree::sealed(&project, &extent)?;
-                copy.update(&project, &tree).map_err(failed)?;
-            }
+            copy.add(&project, &hidden).map_err(failed)?;
             sealed.put(&mut copy).map_err(failed)
         })
         .await
     }
 
-    /// Runs the command in the place; `name` is the file for its output.
+    /// Runs the command in the copy; `name` is the file for its output.
     async fn run_as(&self, name: &str) -> Result<CheckRun, String> {
         let plan = &self.plan;
         let (confine, folders) = (plan.confine.clone(), self.dependencies.folders());
@@ -443,12 +439,18 @@ fn short(digest: &[u8; 32]) -> String {
 
 /// What the copy has after it was brought up to date.
 struct Update {
-    /// Digest of all files.
+    /// Digest of all files, also of those that are hidden.
     digest: [u8; 32],
     edited: Vec<PathBuf>,
     changed: Vec<ChangedSeal>,
-    /// Whether files are ignored by now that were not at the time of sealing.
-    is_hiding: bool,
+    /// Files that are ignored by now, and were not at the time of sealing.
+    hidden: Arc<Tree>,
+}
+
+impl Update {
+    fn is_hiding(&self) -> bool {
+        !self.hidden.0.is_empty()
+    }
 }
 
 #[async_trait]

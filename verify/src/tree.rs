@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ah_beneath::{Folder, Status};
-use ah_ignored::{Ignored, Sources, Taken};
+use ah_ignored::{Ignored, Patterns, Sources, Taken};
+use sha2::{Digest as _, Sha256};
 
 use crate::dependencies::is_dependency;
 
@@ -20,8 +21,6 @@ const MAX_BYTES: u64 = 4 * 1024 * 1024 * 1024;
 const LEFT_OUT: [&str; 5] = [".git", ".hg", ".jj", ".ah", "__pycache__"];
 /// Marks a folder as a cache (<https://bford.info/cachedir/>).
 const CACHE: &str = "CACHEDIR.TAG";
-/// Patterns of what git ignores in this working copy alone.
-const EXCLUDE: &str = ".git/info/exclude";
 
 /// What is left out of a project, and what is not, as of the time of sealing.
 #[derive(Debug, Clone, Default)]
@@ -35,49 +34,35 @@ pub(crate) struct Extent {
     pub(crate) rules: Rules,
 }
 
-/// What git ignored at the time of sealing: a folder's patterns are read when it is looked at first.
+/// What git ignored at the time of sealing. What is new since brings no patterns of its own.
 #[derive(Debug, Clone)]
-pub(crate) struct Rules {
-    ignored: Arc<Ignored>,
-    /// The file with patterns that is no part of the project.
-    exclude: Option<Status>,
-}
+pub(crate) struct Rules(Arc<Ignored>);
 
 impl Default for Rules {
     fn default() -> Self {
-        Self {
-            ignored: Arc::new(present_rules()),
-            exclude: None,
-        }
+        Self::of(BTreeMap::new())
     }
 }
 
 impl Rules {
-    /// Returns those of a project now; they count once [`Tree::sealed`] has looked at it.
-    pub(crate) fn of(project: &Path) -> Self {
-        Self {
-            exclude: exclude(project),
-            ..Self::default()
-        }
+    /// Returns those of these patterns, by folder.
+    pub(crate) fn of(patterns: BTreeMap<PathBuf, Patterns>) -> Self {
+        Self(Arc::new(Ignored::settled(sources(), patterns)))
     }
 
-    /// Whether patterns that are no part of the project have changed since.
-    pub(crate) fn have_changed(&self, project: &Path) -> bool {
-        exclude(project) != self.exclude
+    /// Returns the patterns of each folder that had some.
+    pub(crate) fn patterns(&self) -> BTreeMap<PathBuf, Patterns> {
+        self.0.patterns()
     }
 }
 
-fn exclude(project: &Path) -> Option<Status> {
-    let top = Folder::follow(project).ok()?;
-    top.look(Path::new(EXCLUDE)).ok()?
-}
-
-fn present_rules() -> Ignored {
-    Ignored::new(Sources {
+/// The files with patterns that have a say.
+fn sources() -> Sources {
+    Sources {
         ignore: false,
         users: false,
         ..Sources::default()
-    })
+    }
 }
 
 impl Extent {
@@ -95,9 +80,11 @@ impl Extent {
             hidden,
             caches: caches.filter(|path| path != project).collect(),
             known: BTreeSet::new(),
-            rules: Rules::of(project),
+            rules: Rules::default(),
         };
-        let tree = Tree::sealed(project, &extent)?;
+        let present = Arc::new(Ignored::new(sources()));
+        let tree = Tree::by(&present, project, &extent)?;
+        extent.rules = Rules::of(present.patterns());
         extent.known = tree.0.keys().cloned().collect();
         Ok((extent, tree))
     }
@@ -112,7 +99,7 @@ fn taken() -> Taken {
 }
 
 /// Files and symbolic links by their paths relative to the project.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tree(pub(crate) BTreeMap<PathBuf, Status>);
 
 impl Tree {
@@ -122,12 +109,39 @@ impl Tree {
     ///
     /// If a folder cannot be read, or there are too many files; the text says which.
     pub(crate) fn of(project: &Path, extent: &Extent) -> Result<Self, String> {
-        Self::by(&Arc::new(present_rules()), project, extent)
+        Self::by(&Arc::new(Ignored::new(sources())), project, extent)
     }
 
     /// The same, without what git ignored at the time of sealing: what only new patterns hide is there.
     pub(crate) fn sealed(project: &Path, extent: &Extent) -> Result<Self, String> {
-        Self::by(&extent.rules.ignored, project, extent)
+        Self::by(&extent.rules.0, project, extent)
+    }
+
+    /// Returns what of [`Self::sealed`] is not in this tree, which is one of [`Self::of`]: what only new patterns hide.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Tree::of`].
+    pub(crate) fn hidden(&self, project: &Path, extent: &Extent) -> Result<Self, String> {
+        let mut all = Self::sealed(project, extent)?;
+        all.0.retain(|path, _| !self.0.contains_key(path));
+        Ok(all)
+    }
+
+    /// Returns a digest of another one and of what is known of these files without their contents; the other one if there are
+    /// none.
+    pub(crate) fn digest(&self, other: [u8; 32]) -> [u8; 32] {
+        if self.0.is_empty() {
+            return other;
+        }
+        let mut hash = Sha256::new();
+        hash.update(other);
+        for (path, status) in &self.0 {
+            hash.update(path.as_os_str().as_encoded_bytes());
+            hash.update([0]);
+            hash.update(format!("{status:?}"));
+        }
+        hash.finalize().into()
     }
 
     fn by(ignored: &Arc<Ignored>, project: &Path, extent: &Extent) -> Result<Self, String> {
@@ -176,5 +190,61 @@ impl Tree {
             }
         }
         Ok(Self(files))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// Makes files of these texts, with the folders around them.
+    fn write(top: &Path, files: &[(&str, &str)]) {
+        for (path, text) in files {
+            let path = top.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+    }
+
+    /// However a run hides a file from git: it is known, also to those who continue the session.
+    #[test]
+    fn what_is_hidden_from_git_is_known() {
+        for hiding in [
+            &[(".gitignore", "new")][..],
+            &[(".git/info/exclude", "new")],
+            &[("a/.gitignore", "*")],
+            &[("b/.gitignore", "*")],
+            &[("b/.git/info/exclude", "new")],
+            &[(".git", "gitdir: c"), ("c/info/exclude", "new")],
+            &[("a/.jj/x", ""), ("a/.gitignore", "new")],
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let top = folder.path().canonicalize().unwrap();
+            write(&top, &[("a/.gitignore", "made")]);
+            let is_linked = hiding[0].0 == ".git";
+            if !is_linked {
+                write(&top, &[(".git/HEAD", "")]);
+            }
+            let (extent, _) = Extent::first(&top, Vec::new()).unwrap();
+            write(&top, &[("a/made", ""), ("a/new", ""), ("b/new", "")]);
+            write(&top, hiding);
+            let tree = Tree::of(&top, &extent).unwrap();
+            let hidden = tree.hidden(&top, &extent).unwrap();
+            let is_new = |path: &PathBuf| path.ends_with("new");
+            assert!(hidden.0.keys().any(is_new), "{hiding:?}: {hidden:?}");
+            // What was ignored then still is.
+            let is_made = hidden.0.contains_key(Path::new("a/made"));
+            assert_eq!(is_made, is_linked, "{hidden:?}");
+            // Each counts, whether it is hidden or not.
+            let shown = tree.0.keys().chain(hidden.0.keys());
+            assert_eq!(shown.filter(|path| is_new(path)).count(), 2, "{hiding:?}");
+            let continued = Extent {
+                rules: Rules::of(extent.rules.patterns()),
+                ..extent.clone()
+            };
+            assert_eq!(tree.hidden(&top, &continued).unwrap(), hidden);
+        }
     }
 }

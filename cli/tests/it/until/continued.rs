@@ -60,6 +60,26 @@ fn what_was_sealed_first_counts() {
     );
 }
 
+/// What a run has hidden from git is not hidden when its session goes on, in another process.
+#[test]
+fn what_git_ignored_first_counts() {
+    for hide in [
+        "echo hidden > .gitignore",
+        "mkdir new; mv hidden new; echo '*' > new/.gitignore",
+        "mkdir -p .git/info; echo hidden > .git/info/exclude",
+    ] {
+        let world = world();
+        world.write("tests/add.sh", "! grep -rq --exclude-dir=tests FIXME .\n");
+        world.write("add.sh", "FIXME");
+        let hide = format!("git init -q .; mv add.sh hidden; {hide}");
+        let arguments = ["--max-checks", "1"];
+        let ended = run(&world, [bash(&hide), says("Done.")], &arguments);
+        assert!(last(&ended).starts_with("claimed"), "{}", ended.stderr);
+        let ended = again(&world, "again", [says("Done.")], &arguments);
+        assert!(last(&ended).starts_with("claimed"), "{}", ended.stderr);
+    }
+}
+
 /// A file that only a later command names is sealed as it is then; one that the run has made is not taken for a test.
 #[test]
 fn another_command_seals_what_it_names() {
