@@ -5,7 +5,6 @@
 //! built before there is one.
 
 use std::fs;
-use std::io::{self, Read as _};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
@@ -21,7 +20,7 @@ use rustix::mount::{
 };
 use rustix::process::{getgid, getuid, pivot_root};
 
-use super::numbers::{NAMES, numbers_of_commands, renumbered};
+use super::numbers::{NAMES, list_at, numbers_of_commands, renumbered};
 use super::setup::{DescribeError, SetupResult};
 use crate::environment::NODE_PROXY;
 use crate::plan::{Layout, Mount, MountSource, ResourceLimits};
@@ -359,20 +358,11 @@ impl NewRoot {
         };
         let (user, group) = (getuid().as_raw(), getgid().as_raw());
         let own = Path::new("/.names");
-        let read = |path: &Path| -> io::Result<Vec<u8>> {
-            let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-            let within = ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH;
-            let below = path.strip_prefix("/").unwrap_or(path);
-            let mut list = Vec::new();
-            let file = openat2(&self.0, below, flags, Mode::empty(), within)?;
-            fs::File::from(file).read_to_end(&mut list)?;
-            Ok(list)
-        };
         for path in NAMES.map(Path::new) {
             if hidden.iter().any(|hidden| path.starts_with(hidden)) {
                 continue;
             }
-            let (Ok(target), Ok(list)) = (self.find(path), read(path)) else {
+            let (Ok(target), Some(list)) = (self.find(path), list_at(&self.0, path)) else {
                 continue;
             };
             let list = match path.ends_with("group") {
@@ -454,6 +444,7 @@ pub(crate) fn out_of_place(layout: &Layout) -> Option<&Path> {
         statx(CWD, path, flags, StatxFlags::TYPE | StatxFlags::INO)
     };
     let is_mount_point = |found: &Statx| found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT);
+    // The number of this process does not tell any more whether the names are covered: it has that of commands already.
     let built = ["/dev", "/proc"].into_iter().chain(NAMES).map(Path::new);
     let covers = |path: &Path| {
         let masked = layout.masked.iter().map(PathBuf::as_path);
