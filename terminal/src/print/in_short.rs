@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
+use ah_agent::Subagents;
 use ah_conversation::without_advice;
+use serde_json::Value;
 
 /// What the model is told of a call that the person has denied.
 pub const REFUSED: &str = "The user does not want this call to happen";
@@ -23,12 +25,18 @@ pub fn in_short(output: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns what a person reads of a call that has only begun something, if this is the output of one.
-pub fn in_background(output: &str) -> Option<&'static str> {
+/// Returns what a person reads of a call that has only begun something, if `output` is that of one. A program can print the
+/// same words, but the tool and the details are not its own.
+pub fn in_background(tool: &str, output: &str, details: &Value) -> Option<&'static str> {
     let first = output.lines().next()?;
-    let is_job = first.starts_with("started in the background as job ");
-    let is_agent =
-        first.starts_with("The subagent `") && first.contains(" works in the background as ");
+    let is_job = first.starts_with("started in the background as job ")
+        && details
+            .get("backgroundTaskId")
+            .is_some_and(Value::is_string);
+    let is_agent = [Subagents::OWN_NAME, Subagents::SDK_NAME].contains(&tool)
+        && details.get("isAsync") == Some(&Value::Bool(true))
+        && first.starts_with("The subagent `")
+        && first.contains(" works in the background as ");
     (is_job || is_agent).then_some("running in the background (/tasks)")
 }
 

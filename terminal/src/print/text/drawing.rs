@@ -98,10 +98,13 @@ impl Text {
         let details = result.details.as_ref().map(JsonText::value);
         let output = match result.is_error {
             true => in_short(&output),
-            false => match in_background(&output).filter(|_| self.view.is_conversation) {
-                Some(short) => Cow::Borrowed(short),
-                None => Cow::Borrowed(output.as_ref()),
-            },
+            false => {
+                let told = details.as_ref().filter(|_| self.view.is_conversation);
+                match told.and_then(|details| in_background(&result.tool_name, &output, details)) {
+                    Some(short) => Cow::Borrowed(short),
+                    None => Cow::Borrowed(output.as_ref()),
+                }
+            }
         };
         let outcome = CallOutcome {
             output: without_agent_id(&output),

@@ -11,6 +11,8 @@ use super::*;
 use crate::print::drawn::Size;
 use crate::print::screen::{Look, Outlet};
 
+mod results;
+
 /// Both streams in the order of writing, each line prefixed with the sign of its stream.
 #[derive(Clone, Default)]
 struct Paper(Arc<Mutex<Vec<(char, String)>>>);
