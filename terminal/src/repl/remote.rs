@@ -30,7 +30,7 @@ use crate::exit;
 use crate::print::divert;
 use crate::print::question::{Form, Said, answer, choice_sheet, counted, verdict_sheet};
 use crate::print::text::View;
-use crate::print::text::replay::Replay;
+use crate::print::text::replay::{Replay, take_back};
 
 /// A session in another process. Errors are texts for the person.
 #[async_trait]
@@ -378,7 +378,7 @@ impl<'a> RemoteWorker<'a> {
             }
             Origin::Results => {
                 let answered = std::mem::take(&mut *lock(&self.answered));
-                replay.note_answered(&answered);
+                replay.note_answered(&answered, message);
                 self.tell(requested());
             }
             _ => {}
@@ -485,9 +485,10 @@ impl<'a> RemoteWorker<'a> {
             let asked = tokio::task::spawn_blocking(move || ask(&question, &mut asker));
             if let Ok(Ok(Some(answers))) = asked.await {
                 // Before the result can come. Somebody else's answer is not known here, and is shown.
-                lock(&answered).extend(answers.keys().cloned());
+                let questions: Vec<_> = answers.keys().cloned().collect();
+                lock(&answered).extend_from_slice(&questions);
                 if let Err(reason) = session.answer(id, answers).await {
-                    lock(&answered).clear();
+                    take_back(&mut lock(&answered), &questions);
                     crate::note(&reason);
                 }
             }

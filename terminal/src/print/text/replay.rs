@@ -15,6 +15,15 @@ use crate::print::said;
 /// Number of rows shown of each prompt; a long one is mostly pasted.
 const PROMPT_ROWS: usize = 12;
 
+/// Takes back the questions of an answer that was refused from those that were answered; others stay.
+pub fn take_back(answered: &mut Vec<String>, refused: &[String]) {
+    for question in refused {
+        if let Some(at) = answered.iter().position(|known| known == question) {
+            answered.swap_remove(at);
+        }
+    }
+}
+
 /// Shows stored messages, oldest first.
 pub struct Replay<'a> {
     text: &'a Text,
@@ -49,8 +58,13 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// Notes that questions were answered at this terminal: the result of the call that asks them says nothing new.
-    pub fn note_answered(&self, questions: &[String]) {
+    /// Notes that questions were answered at this terminal: of `results`, that of the call that asks them says nothing new.
+    pub fn note_answered(&self, questions: &[String], results: &Message) {
+        let results = results.content.iter().filter_map(|block| match block {
+            ContentBlock::ToolResult(result) => Some(&result.tool_use_id),
+            _ => None,
+        });
+        let ends = |id: &ToolUseId| results.clone().any(|ended| ended == id);
         let asks = |call: &ToolUse| {
             let Input::Object(input) = &call.input else {
                 return false;
@@ -62,7 +76,8 @@ impl<'a> Replay<'a> {
             })
         };
         let mut state = self.lock();
-        let calls = self.calls.iter().filter(|(_, (_, call))| asks(call));
+        let calls = self.calls.iter();
+        let calls = calls.filter(|(id, (_, call))| ends(id) && asks(call));
         state.answered.extend(calls.map(|(id, _)| id.clone()));
     }
 

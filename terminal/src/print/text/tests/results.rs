@@ -1,9 +1,10 @@
 //! What is shown of results that say something of their call, and of those that only seem to.
 
-use ah_conversation::JsonText;
+use ah_conversation::{ContentBlock, JsonText, Message, Origin, Role, Time, ToolUse};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::print::text::replay::{Replay, take_back};
 
 /// A conversation that is drawn, and what it is drawn on.
 fn conversation() -> (Text, Paper) {
@@ -67,4 +68,59 @@ fn a_command_cannot_say_that_it_runs_in_the_background() {
         assert_eq!(short, is_short, "{tool}: {shown}");
         assert_eq!(shown.contains("and this is hidden"), !is_short, "{shown}");
     }
+}
+
+fn message(role: Role, origin: Origin, content: Vec<ContentBlock>) -> Message {
+    Message {
+        id: "m".into(),
+        parent: None,
+        seq: 1,
+        role,
+        origin,
+        created_at: Time(0),
+        content,
+        response: None,
+    }
+}
+
+/// Two calls of one answer ask the same; the second is answered elsewhere.
+#[test]
+fn an_answer_that_was_given_here_hides_only_the_results_that_came_with_it() {
+    let asks = |id: &str| {
+        ContentBlock::ToolUse(ToolUse {
+            id: id.into(),
+            name: "ask".to_owned(),
+            input: json!({"questions": [{"question": "Which?"}]}).into(),
+        })
+    };
+    let answer = message(Role::Assistant, Origin::Model, vec![asks("a"), asks("b")]);
+    let results = ["a", "b"].map(|id| {
+        let result = result(id, "ask", &format!("answer {id}"), json!({}));
+        let content = vec![ContentBlock::ToolResult(result)];
+        message(Role::User, Origin::Results, content)
+    });
+    let (text, paper) = conversation();
+    let mut replay = Replay::on(&text);
+    replay.show(&answer);
+    replay.note_answered(&["Which?".to_owned()], &results[0]);
+    replay.show(&results[0]);
+    replay.show(&results[1]);
+    replay.finish();
+    let shown = paper.read();
+    assert!(!shown.contains("answer a"), "{shown}");
+    assert!(shown.contains("answer b"), "{shown}");
+}
+
+#[test]
+fn an_answer_that_was_refused_leaves_the_others() {
+    let of = |questions: &[&str]| {
+        questions
+            .iter()
+            .map(|&it| it.to_owned())
+            .collect::<Vec<_>>()
+    };
+    let mut answered = of(&["Which?", "Where?", "Which?", "When?"]);
+    take_back(&mut answered, &of(&["Which?", "When?", "Who?"]));
+    answered.sort();
+    assert_eq!(answered, ["Where?", "Which?"]);
 }
