@@ -431,7 +431,7 @@ impl Text {
         let status = match status {
             0 => String::new(),
             // The title of a web page has it mostly.
-            status if error.contains(&status.to_string()) => String::new(),
+            status if names(error, status) => String::new(),
             status => format!(" ({status})"),
         };
         let wait = seconds(delay_ms);
@@ -539,6 +539,13 @@ impl Text {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         self.tell_line(&mut state, &self.paint.dim(&neutralise(text)));
     }
+}
+
+/// Whether a status is among the words of an error. The digits of an id are none.
+fn names(error: &str, status: u16) -> bool {
+    let status = status.to_string();
+    let is_apart = |c: char| !(c.is_alphanumeric() || ['-', '_'].contains(&c));
+    error.split(is_apart).any(|word| word == status)
 }
 
 /// Says how far a server has read a request: `reading the prompt, 38 %`.

@@ -124,3 +124,17 @@ fn an_answer_that_was_refused_leaves_the_others() {
     answered.sort();
     assert_eq!(answered, ["Where?", "Which?"]);
 }
+
+#[test]
+fn the_status_of_a_failed_request_is_told_once() {
+    for (error, is_named) in [
+        ("API error 529: overloaded", true),
+        ("529 Overloaded", true),
+        ("overloaded (HTTP 529)", true),
+        ("overloaded, request req_529", false),
+        ("overloaded, request 8f-529-a", false),
+        ("overloaded after 15290 ms", false),
+    ] {
+        assert_eq!(names(error, 529), is_named, "{error}");
+    }
+}
