@@ -279,10 +279,14 @@ const WORDS: &[(&str, &str)] = &[
     ),
 ];
 
+/// Variables of tokens in whose place a login puts another.
+const TOKENS: [&str; 2] = ["ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"];
+
 /// Returns a hint in the words of the conversation: its own commands in the place of options.
 pub fn in_its_words(hint: &str) -> String {
     // A key that was refused, whoever's it is.
-    if hint.starts_with("check ") && hint.ends_with("_API_KEY") {
+    let is_key = |name: &str| name.ends_with("_API_KEY") || TOKENS.contains(&name);
+    if hint.starts_with("check ") && hint.rsplit(' ').next().is_some_and(is_key) {
         return format!("{hint}, or give another key with `/login`");
     }
     let words = WORDS.iter();
@@ -411,10 +415,18 @@ mod tests {
             hint,
             "start a new session with `/new`, or use a model with a larger window"
         );
-        assert_eq!(
-            in_its_words("check OPENAI_API_KEY"),
-            "check OPENAI_API_KEY, or give another key with `/login`"
-        );
+        for name in [
+            "OPENAI_API_KEY",
+            "ANTHROPIC_AUTH_TOKEN",
+            "CLAUDE_CODE_OAUTH_TOKEN",
+        ] {
+            assert_eq!(
+                in_its_words(&format!("check {name}")),
+                format!("check {name}, or give another key with `/login`")
+            );
+        }
+        let address = "check OPENAI_BASE_URL and the proxy";
+        assert_eq!(in_its_words(address), address);
     }
 
     /// On a terminal of eighty columns none is cut.
