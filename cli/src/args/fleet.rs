@@ -115,7 +115,7 @@ pub enum FleetAction {
         /// For this model [default: all]
         #[arg(short = 'm', long, value_name = "NAME")]
         model: Option<String>,
-        /// For this role of the database, `*` for all together [default: its own]
+        /// For this role of the database, `*` for all together [default: your own]
         #[arg(long, value_name = "ROLE")]
         tenant: Option<String>,
     },
