@@ -185,7 +185,12 @@ fn lead_on(world: &World, ways: &[Way]) {
             text = text.replace(name, value);
         }
         let ended = typed(world, &text, behind).expect(0);
-        assert!(ended.stdout.contains(said), "{words:?}: {}", ended.stdout);
+        // That a list is empty is no output.
+        let shown = ended.stdout + &ended.stderr;
+        assert!(
+            !said.is_empty() && shown.contains(said),
+            "{words:?}: {shown}"
+        );
     }
 }
 
@@ -205,17 +210,16 @@ fn the_way_on_from_an_empty_list_leads_on() {
         "-qm",
         "one",
     ]);
-    let shop = r#"{"name": "shop", "owner": {"name": "Ada"}, "plugins": []}"#;
+    let shop = r#"{"name": "shop", "owner": {"name": "Ada"}, "plugins": [{"name": "tent", "source": "./tent"}]}"#;
     world.write("shop/.claude-plugin/marketplace.json", shop);
     lead_on(
         &world,
         &[
-            (&["plugin", "list"], "no plugins yet; `", &[], ""),
             (
                 &["plugin", "marketplace", "remove", "x"],
                 "hint: `",
                 &[],
-                "",
+                "no marketplaces yet",
             ),
             (
                 &["plugin", "marketplace", "list"],
@@ -223,15 +227,23 @@ fn the_way_on_from_an_empty_list_leads_on() {
                 &[("SOURCE", "./shop")],
                 "shop",
             ),
-            (&["plugin", "remove", "x"], "hint: `", &[], ""),
+            (&["plugin", "list"], "no plugins yet; `", &[], "tent@shop"),
+            (&["plugin", "remove", "x"], "hint: `", &[], "no plugins yet"),
             (
                 &["worktree"],
                 "yet; `",
                 &[("NAME", "one Go.")],
                 "Here I am.",
             ),
-            (&["worktree", "remove", "x"], "hint: `", &[], ""),
-            (&["fleet"], "queued; `", &[("TASK", "\"Do it.\"")], ""),
+            // That one is gone again, as nothing was changed in it.
+            (
+                &["worktree", "remove", "x"],
+                "hint: `",
+                &[],
+                "no worktrees yet",
+            ),
+            // The id of its session.
+            (&["fleet"], "queued; `", &[("TASK", "\"Do it.\"")], "01"),
             (
                 &["fleet", "schedules"],
                 "scheduled; `",
