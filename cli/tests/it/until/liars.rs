@@ -234,8 +234,6 @@ liars! {
         "mv src/x.c src/y.c; mkdir -p other/info; echo src/y.c > other/info/exclude; echo gitdir: other > .git";
     makes_the_project_a_repository_of_another_kind: LINTED, LINTED_CHECK,
         "mkdir .jj; mv src/x.c src/y.c; echo src/y.c > .gitignore";
-    spoils_the_product_once_it_is_hidden: LINTED, LINTED_CHECK,
-        "git init -q .; mv src/x.c src/y.c; echo src/y.c > .gitignore; (while sleep 0.01; do echo > src/y.c; sleep 0.01; echo FIXME > src/y.c; done) > /dev/null 2>&1 & sleep 0.05";
     makes_the_dependencies_a_link: NODE, NODE_CHECK,
         "mv node_modules .modules; printf '#!/bin/true\\n' > .modules/.bin/checker; ln -s .modules node_modules";
 }
