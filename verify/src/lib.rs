@@ -509,3 +509,50 @@ async fn blocking<T: Send + 'static>(
     let done = tokio::task::spawn_blocking(work).await;
     done.unwrap_or_else(|error| Err(error.to_string()))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// What is hidden is to be what it was when the check has passed with it.
+    #[tokio::test]
+    async fn what_is_hidden_must_not_change_meanwhile() {
+        for (spoils, expected) in [
+            ("true", "exit 0"),
+            (
+                "[ ! -e new ] || echo >> ../project/new",
+                "exit 0, but files changed before it could be repeated",
+            ),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let top = folder.path().canonicalize().unwrap();
+            let [project, copy, outputs] = ["project", "copy", "outputs"].map(|name| {
+                fs::create_dir(top.join(name)).unwrap();
+                top.join(name)
+            });
+            fs::create_dir(project.join(".git")).unwrap();
+            let plan = CheckPlan {
+                command: spoils.to_owned(),
+                project: project.clone(),
+                cwd: PathBuf::new(),
+                copy: (copy, Box::new(())),
+                seals: Vec::new(),
+                kept: None,
+                is_resealed: false,
+                hidden: Vec::new(),
+                most: 1,
+                timeout: Duration::from_secs(60),
+                outputs,
+                shell: "/bin/sh".into(),
+                confine: Arc::new(|_| Ok((None, Vec::new()))),
+                is_fresh: false,
+            };
+            let verifier = Verifier::seal(plan).unwrap();
+            fs::write(project.join(".gitignore"), "new").unwrap();
+            fs::write(project.join("new"), "").unwrap();
+            assert_eq!(verifier.run().await.ending, expected);
+        }
+    }
+}
