@@ -380,7 +380,10 @@ impl Database {
         CONVERSATION.migrate(&mut original)?;
         // A database in memory has no log.
         original.pragma_update(None, "journal_mode", "DELETE")?;
-        Backup::new(&original, &mut self.tree.connection)?.step(ALL_PAGES)?;
+        // The size of its pages is that of the image only while it has none.
+        let mut fresh = super::settled(Connection::open_in_memory()?)?;
+        Backup::new(&original, &mut fresh)?.step(ALL_PAGES)?;
+        self.tree.connection = fresh;
         drop(original);
         fs::remove_file(&path)?;
         self.epoch = lease::take(&self.tree.connection)?;
