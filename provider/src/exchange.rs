@@ -22,7 +22,7 @@ use crate::auth::{Authorization, Proof};
 use crate::decode::{AnswerReader, Decoder};
 use crate::failure;
 use crate::near::is_near;
-use crate::pieces::Pieces;
+use crate::pieces::{Pieces, len};
 use crate::refused;
 use crate::unreached;
 
@@ -124,7 +124,7 @@ impl Endpoint {
     /// The events of the answer, as `reader` reads them, to the request that `body` is. Nothing is sent until the stream
     /// is polled.
     pub fn ask<R: AnswerReader>(&self, body: Vec<Bytes>, reader: R) -> EventStream {
-        let payload_bytes = body.iter().map(|piece| piece.len() as u64).sum();
+        let payload_bytes = len(&body);
         let attempt = Attempt {
             endpoint: self.clone(),
             body: Some(body),

@@ -25,6 +25,7 @@ use crate::held::{Gathered, Held, HeldBody, is_untouched, may_be_forgotten};
 use crate::keep_warm::{KeepWarm, Warming};
 use crate::limit::{self, Limit, MIN_OUTPUT, Windows};
 use crate::over_socket::{self, is_lost, is_not_now, is_refused};
+use crate::pieces::len;
 use crate::refused::{self, LeftOut};
 use crate::socket::Sockets;
 
@@ -280,10 +281,6 @@ fn encoded(encoder: &mut impl RequestEncoder, request: &Request) -> Vec<Bytes> {
 
 fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn len(body: &[Bytes]) -> u64 {
-    body.iter().map(|piece| piece.len() as u64).sum()
 }
 
 /// Returns the events with the size of what the server holds of the request.

@@ -28,6 +28,7 @@ use crate::decode::AnswerReader;
 use crate::exchange::{Endpoint, sent};
 use crate::failure;
 use crate::lenient::or_default;
+use crate::pieces::len;
 use crate::socket::{Socket, Sockets};
 use crate::unreached::is_unreachable;
 
@@ -77,7 +78,7 @@ pub fn ask<R: AnswerReader>(
     body: &[Bytes],
     reader: R,
 ) -> EventStream {
-    let payload_bytes = body.iter().map(|piece| piece.len() as u64).sum();
+    let payload_bytes = len(body);
     let request = Utf8Bytes::try_from(Bytes::from(body.concat()));
     let (endpoint, sockets) = (endpoint.clone(), sockets.clone());
     let opened = async move {

@@ -6,6 +6,11 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
+/// Returns the number of bytes of a body in pieces.
+pub fn len(body: &[Bytes]) -> u64 {
+    body.iter().map(|piece| piece.len() as u64).sum()
+}
+
 /// A request body of known length, in pieces that later requests share.
 pub struct Pieces {
     pieces: std::vec::IntoIter<Bytes>,
@@ -16,7 +21,7 @@ impl Pieces {
     /// A body of these pieces.
     pub fn new(pieces: Vec<Bytes>) -> Self {
         Self {
-            left: pieces.iter().map(|piece| piece.len() as u64).sum(),
+            left: len(&pieces),
             pieces: pieces.into_iter(),
         }
     }

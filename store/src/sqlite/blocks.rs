@@ -7,14 +7,15 @@ use serde_json::{Value, json};
 use super::Failure;
 use super::details::Details;
 use super::number::{signed, unsigned};
-use super::outputs::{FullOutput, ResultColumns};
+use super::outputs::{FullOutput, ResultColumns, needed_output};
 
-/// Columns that [`block`] reads, in this order. Full outputs are only read where the model saw them unchanged, or the details
-/// repeat them.
-pub(super) const BLOCK: &str =
-    "message_id, seq, block_type, tool_id, tool_name, is_error, duration_ms, details,
-    tool_input, content, CASE WHEN block_type = 'tool_result'
-    AND (content IS NULL OR instr(details, '\"output_in\"')) THEN tool_output END";
+/// Columns that [`block`] reads, in this order.
+pub(super) const BLOCK: &str = concat!(
+    "message_id, seq, block_type, tool_id, tool_name, is_error, duration_ms, details, tool_input, content, \
+     CASE WHEN block_type = 'tool_result' THEN ",
+    needed_output!(),
+    " END"
+);
 const TEXT: &str = "text";
 const THINKING: &str = "thinking";
 const REDACTED_THINKING: &str = "redacted_thinking";

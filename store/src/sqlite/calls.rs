@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::Failure;
 use super::details::Details;
-use super::outputs::{FullOutput, ResultColumns};
+use super::outputs::{FullOutput, ResultColumns, needed_output};
 
 /// Word for [`Access::Read`](ah_conversation::Access::Read), the access of calls that may be repeated.
 const READ: &str = "read";
@@ -120,14 +120,14 @@ pub(super) fn states(
     connection: &Connection,
     asking: &Message,
 ) -> Result<HashMap<ToolUseId, CallState>, Failure> {
-    let mut statement = connection.prepare_cached(
-        "SELECT tool_name, access, finished_at, is_error, duration_ms, details, content,
-                CASE WHEN content IS NULL OR instr(details, '\"output_in\"') THEN tool_output END AS tool_output,
-                tool_output IS NOT NULL AS is_whole,
+    let mut statement = connection.prepare_cached(concat!(
+        "SELECT tool_name, access, finished_at, is_error, duration_ms, details, content, ",
+        needed_output!(),
+        " AS tool_output, tool_output IS NOT NULL AS is_whole,
                 (SELECT agent_id FROM messages WHERE parent_id = ?1 AND spawned_by = ?2
                  AND rowid > (SELECT rowid FROM messages WHERE id = ?1) ORDER BY rowid DESC LIMIT 1) AS agent_id
          FROM tool_calls WHERE tool_use_id = ?2 AND message_id = ?1",
-    )?;
+    ))?;
     let mut states = HashMap::new();
     for ToolUse { id, .. } in asking.tool_uses() {
         let mut rows = statement.query([asking.id.as_str(), id.as_str()])?;

@@ -24,6 +24,14 @@ const LARGEST_IN_DATABASE: usize = 256 * 1024;
 /// Marks an output of images and text, as in the original program.
 const ENVELOPE_MARK: &str = "__image__";
 
+/// The column of the full output, as far as a result needs it: where the model saw it unchanged, or the details repeat it.
+macro_rules! needed_output {
+    () => {
+        "CASE WHEN content IS NULL OR instr(details, '\"output_in\"') THEN tool_output END"
+    };
+}
+pub(super) use needed_output;
+
 /// A full output in its stored form.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum FullOutput {

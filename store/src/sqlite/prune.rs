@@ -53,7 +53,7 @@ const DROP_INDEXES: &str =
 
 /// Deletes messages with their blocks, and returns how many existed. If the current message is among them, it is unset.
 pub(super) fn delete(connection: &Connection, ids: &[MessageId]) -> Result<usize, Failure> {
-    if ids.len() == 1 {
+    if let [] | [_] = ids {
         return delete_each(connection, ids);
     }
     connection.execute_batch(MAKE_INDEXES)?;

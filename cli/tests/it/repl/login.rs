@@ -179,6 +179,18 @@ fn a_wrong_answer_leads_back_to_the_menu() {
     seat.leaves();
 }
 
+/// Gives the key `sk-second` within a conversation.
+#[track_caller]
+fn gives_another_key(seat: &mut Seat) {
+    seat.says("/login");
+    seat.sees("Choose a model provider");
+    seat.types("\r");
+    seat.sees("API key (hidden):");
+    seat.says("sk-second");
+    seat.sees("ANTHROPIC_API_KEY saved to");
+    seat.sees("% of 200.0k");
+}
+
 /// The conversation stays, and its next request has the new key.
 #[test]
 fn another_key_is_given_in_place() {
@@ -192,13 +204,7 @@ fn another_key_is_given_in_place() {
     seat.says("Hi");
     seat.sees("Hello.");
     seat.sees_no_more("Esc interrupts");
-    seat.says("/login");
-    seat.sees("Choose a model provider");
-    seat.types("\r");
-    seat.sees("API key (hidden):");
-    seat.says("sk-second");
-    seat.sees("ANTHROPIC_API_KEY saved to");
-    seat.sees("% of 200.0k");
+    gives_another_key(&mut seat);
     seat.says("And?");
     seat.sees("Again.");
     seat.sees_no_more("Esc interrupts");
@@ -233,13 +239,7 @@ fn a_refused_key_is_replaced_where_that_is_said() {
     let mut seat = Seat::take(ah);
     seat.says("Hi");
     seat.sees("hint: check ANTHROPIC_API_KEY, or give another key with `/login`");
-    seat.says("/login");
-    seat.sees("Choose a model provider");
-    seat.types("\r");
-    seat.sees("API key (hidden):");
-    seat.says("sk-second");
-    seat.sees("ANTHROPIC_API_KEY saved to");
-    seat.sees("% of 200.0k");
+    gives_another_key(&mut seat);
     seat.says("And now?");
     seat.sees("Hello.");
     seat.sees_no_more("Esc interrupts");

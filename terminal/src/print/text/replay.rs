@@ -60,11 +60,7 @@ impl<'a> Replay<'a> {
 
     /// Notes that questions were answered at this terminal: of `results`, that of the call that asks them says nothing new.
     pub fn note_answered(&self, questions: &[String], results: &Message) {
-        let results = results.content.iter().filter_map(|block| match block {
-            ContentBlock::ToolResult(result) => Some(&result.tool_use_id),
-            _ => None,
-        });
-        let ends = |id: &ToolUseId| results.clone().any(|ended| ended == id);
+        let ends = |id: &ToolUseId| results.tool_results().any(|it| it.tool_use_id == *id);
         let asks = |call: &ToolUse| {
             let Input::Object(input) = &call.input else {
                 return false;
