@@ -156,9 +156,7 @@ impl Driver {
             }
         }
         let _ = self.tasks.send(Task::Quit);
-        let finished = std::mem::take(&mut self.finished);
-        self.erase();
-        let _ = self.painter.draw(&finished, &painter::Live::default());
+        self.finish();
     }
 
     /// Draws the conversation, or the transcript in its place. What is finished meanwhile is printed afterwards.
@@ -192,11 +190,16 @@ impl Driver {
         self.title.clear();
     }
 
-    /// Lets a subcommand of the program use the terminal, and gives the session the task that follows.
-    fn lend(&mut self, lent: Lent) {
+    /// Erases what is drawn, and prints what is finished in its place.
+    fn finish(&mut self) {
+        self.erase();
         let finished = std::mem::take(&mut self.finished);
         let _ = self.painter.draw(&finished, &painter::Live::default());
-        self.title.clear();
+    }
+
+    /// Lets a subcommand of the program use the terminal, and gives the session the task that follows.
+    fn lend(&mut self, lent: Lent) {
+        self.finish();
         let run = || match own::run_here(lent.arguments, &lent.environment) {
             Ok(was_interrupted) => (Ok(()), was_interrupted),
             Err(error) => (Err(error), false),

@@ -205,6 +205,8 @@ fn another_key_is_given_in_place() {
     seat.sees("Hello.");
     seat.sees_no_more("Esc interrupts");
     gives_another_key(&mut seat);
+    // What was said before stays where it was.
+    seat.sees("> Hi");
     seat.says("And?");
     seat.sees("Again.");
     seat.sees_no_more("Esc interrupts");
