@@ -15,6 +15,7 @@ mod big;
 mod edit;
 mod rewind;
 mod state;
+mod way;
 
 use std::io;
 use std::path::PathBuf;

@@ -10,6 +10,8 @@ use ah_beneath::{Folder, Status, has_link};
 use ah_conversation::{FileState, Time};
 use rustix::fs::OFlags;
 
+use super::way::{Reached, Way};
+
 /// Contents of bigger files are kept in files of their own.
 pub const MAX_BYTES: u64 = 10 * 1024 * 1024;
 
@@ -88,20 +90,17 @@ impl Workspace {
     }
 }
 
-/// Looks at many paths of a workspace for a plan: at each from the folder of the last one, if it is in there, so that a path in a
-/// deep folder is not walked from the top. Before something changes, it is looked at once more from the top.
+/// Looks at many paths of a workspace for a plan, each from the folders that are open on its way. Before something changes, it
+/// is looked at once more from the top.
 pub(super) struct Lookout<'a> {
     workspace: &'a Workspace,
-    /// The last folder, open.
-    last: Option<(PathBuf, Folder)>,
+    way: Way,
 }
 
 impl<'a> Lookout<'a> {
     pub fn new(workspace: &'a Workspace) -> Self {
-        Self {
-            workspace,
-            last: None,
-        }
+        let way = Way::new();
+        Self { workspace, way }
     }
 
     /// Looks at a path, also at one outside of the workspace.
@@ -113,11 +112,17 @@ impl<'a> Lookout<'a> {
                 ..found
             };
         };
-        let looked = match self.nearer(path) {
-            Some((folder, below)) => look(folder, below, path),
-            None => look(folder, below, path),
+        found(self.look_below(folder, below, path))
+    }
+
+    fn look_below(&mut self, folder: &Folder, below: &Path, path: &Path) -> io::Result<Found> {
+        let (Some(around), Some(above), Some(name)) =
+            (path.parent(), below.parent(), below.file_name())
+        else {
+            return Err(io::Error::other("it has no name"));
         };
-        self.found(looked, path)
+        let reached = self.way.open(around, folder, above)?;
+        found_in(&reached, name, path)
     }
 
     /// Returns what is found at a path in a folder that is not there.
@@ -131,30 +136,11 @@ impl<'a> Lookout<'a> {
     /// Returns the names in a folder.
     pub fn list(&mut self, path: &Path) -> io::Result<Vec<OsString>> {
         let (folder, below) = self.workspace.place(path)?;
-        let opened = match self.nearer(path) {
-            Some((folder, below)) => folder.folder(below),
-            None => folder.folder(below),
-        };
-        let opened = opened?;
-        let names = opened.list();
-        self.last = Some((path.to_owned(), opened));
-        names
-    }
-
-    /// Returns the last folder, if a path is in it, with the path below it.
-    fn nearer<'b>(&self, path: &'b Path) -> Option<(&Folder, &'b Path)> {
-        let (last, folder) = self.last.as_ref()?;
-        let below = path.strip_prefix(last).ok()?;
-        (!below.as_os_str().is_empty()).then_some((folder, below))
-    }
-
-    fn found(&mut self, looked: io::Result<Looked>, path: &Path) -> Found {
-        found(looked.map(|looked| {
-            if let (Some(around), Some(folder)) = (looked.around, path.parent()) {
-                self.last = Some((folder.to_owned(), around));
-            }
-            looked.found
-        }))
+        let reached = self.way.open(path, folder, below)?;
+        match reached.missing == Path::new("") {
+            true => reached.folder.list(),
+            false => Err(io::ErrorKind::NotFound.into()),
+        }
     }
 }
 
@@ -165,8 +151,7 @@ pub(super) fn state(path: &Path) -> State {
 
 fn look_anywhere(path: &Path) -> Found {
     let below = path.strip_prefix("/").map_err(io::Error::other);
-    let looked = below.and_then(|below| look(&Folder::top()?, below, path));
-    found(looked.map(|looked| looked.found))
+    found(below.and_then(|below| look(&Folder::top()?, below, path)))
 }
 
 fn found(looked: io::Result<Found>) -> Found {
@@ -178,38 +163,38 @@ fn found(looked: io::Result<Found>) -> Found {
     })
 }
 
-/// What was found, and the folder around it if there is one.
-struct Looked {
-    found: Found,
-    around: Option<Folder>,
-}
-
 /// Looks at what is at `path`, which is `below` the folder.
-fn look(folder: &Folder, below: &Path, path: &Path) -> io::Result<Looked> {
+fn look(folder: &Folder, below: &Path, path: &Path) -> io::Result<Found> {
     let (Some(above), Some(name)) = (below.parent(), below.file_name()) else {
         return Err(io::Error::other("it has no name"));
     };
     let (around, missing) = folder.descend(above)?;
-    if missing > 0 {
+    let there = above.components().count() - missing;
+    let mut rest = above.components();
+    rest.by_ref().take(there).for_each(drop);
+    let reached = Reached {
+        folder: &around,
+        missing: rest.as_path(),
+    };
+    found_in(&reached, name, path)
+}
+
+/// Looks at what has a name in a folder; if that is missing, there is nothing.
+fn found_in(reached: &Reached<'_>, name: &OsStr, path: &Path) -> io::Result<Found> {
+    let Reached { folder, missing } = reached;
+    if let Some(first) = missing.iter().next() {
         // Below a file there is nothing either.
-        let first = above.iter().rev().nth(missing - 1).unwrap_or_default();
-        let is_file = around.status(first)?.is_some();
-        return Ok(Looked {
-            found: Found::nothing(missing - usize::from(is_file)),
-            around: None,
-        });
+        let is_file = folder.status(first)?.is_some();
+        let missing = missing.components().count();
+        return Ok(Found::nothing(missing - usize::from(is_file)));
     }
-    let found = match around.status(name)? {
+    Ok(match folder.status(name)? {
         None => Found::nothing(0),
         Some(status) => Found {
-            state: state_of(&around, name, &status, path),
+            state: state_of(folder, name, &status, path),
             status: Some(status),
             ..Found::nothing(0)
         },
-    };
-    Ok(Looked {
-        found,
-        around: Some(around),
     })
 }
 

@@ -7,6 +7,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::state::State;
 use ah_testkit::world::{SessionStore, Steps};
 use proptest::prelude::*;
 
@@ -111,6 +112,16 @@ impl Deed {
             }
         }
     }
+}
+
+thread_local! {
+    /// How many folders were opened for plans.
+    static OPENED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+/// Called before a folder is opened for a plan.
+pub(super) fn count() {
+    OPENED.set(OPENED.get() + 1);
 }
 
 /// Called between two steps.
@@ -324,4 +335,49 @@ async fn a_deep_tree_comes_and_goes_but_for_what_others_have_put_there() {
     assert!(files.go(&way).await.unwrap().is_empty());
     assert!(other.join("other").exists() && work.join("moved/a").exists());
     assert!(!other.join("a").exists());
+}
+
+/// However deep a tree is, and wherever the other names in its folders come in the order, a plan opens each folder about twice:
+/// once on the way down and once on the way back, and once to list it.
+#[tokio::test]
+async fn a_plan_opens_each_folder_a_few_times_whatever_the_depth() {
+    for depth in [10, 300] {
+        for beside in [&["a", "z"][..], &["z/z"], &["a/a/a", "z/z/z"]] {
+            let (_folder, root) = laid();
+            let work = root.join("work");
+            let store = Arc::new(SessionStore::in_memory(&root).unwrap());
+            let clock = Arc::new(Steps::default());
+            let mut before = BTreeMap::new();
+            let mut folder = work.clone();
+            for _ in 0..depth {
+                folder.push("n");
+                for name in beside {
+                    let file = folder.join(name);
+                    let below = file.ancestors().take_while(|path| *path != folder);
+                    before
+                        .extend(below.map(|path| (path.to_owned(), State::Absent { folders: 0 })));
+                    fs::create_dir_all(file.parent().unwrap()).unwrap();
+                    fs::write(file, "made").unwrap();
+                }
+                before.insert(folder.clone(), State::Absent { folders: 0 });
+            }
+            let paths = before.len();
+            let record = Record::Files(FileChange {
+                cause: FileCause::Run(MessageId::from("run")),
+                at: clock.now(),
+                before: before.into_iter().collect(),
+                unseen: Vec::new(),
+            });
+            store.append(vec![record]).await.unwrap();
+            let files = Files::new(store, clock, vec![work]);
+            OPENED.set(0);
+            let way = files.undo().await.unwrap().unwrap();
+            assert_eq!((way.changes.len(), way.skipped.len()), (paths, 0));
+            let opened = OPENED.get();
+            assert!(
+                opened <= 4 * paths,
+                "{opened} for {paths} paths, {depth} deep"
+            );
+        }
+    }
 }
