@@ -110,8 +110,9 @@ impl Way {
         let innermost = self.open[far].length;
         loop {
             let distance = self.distance;
-            let stays =
-                |opened: &Opened| opened.length >= innermost || opened.depth % distance == 0;
+            let stays = |opened: &Opened| {
+                opened.length >= innermost || opened.depth.is_multiple_of(distance)
+            };
             self.open.retain(stays);
             if self.open.len() <= MOST - NEAR {
                 return;
