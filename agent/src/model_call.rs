@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use ah_conversation::{
     Cost, ErrorClass, EventKind, Message, MessageId, Origin, PermissionMode, Prefix, PrefixBreak,
-    Provider, ProviderError, Request, Response, Role, StoreError, StreamEvent, Time, Usage,
+    Provider, ProviderError, Request, Response, Role, StoreError, StreamEvent, Time, UnseenUse,
+    Usage,
 };
 use futures_util::StreamExt;
 
@@ -44,7 +45,7 @@ impl Session {
         let started = self.ports.clock.now();
         let clock = self.ports.clock.clone();
         let audience = self.ports.audience.clone();
-        let appends = self.ports.provider.continuity().appends_tools;
+        let appends = self.ports.provider.extras().continuity.appends_tools;
         tokio::select! {
             biased;
             // The request below sees the stop as well.
@@ -54,7 +55,7 @@ impl Session {
         // The frontend knows the message's id in advance.
         let id = clock.message_id();
         let prefix = self.settle(&id).await?;
-        let continuity = self.ports.provider.continuity();
+        let continuity = self.ports.provider.extras().continuity;
         let request = self.sent.request(
             &self.transcript,
             &prefix,
@@ -150,7 +151,7 @@ impl Session {
                 withdrawn: self.tools.withdrawn(),
                 mode,
                 thinking: self.settings.thinking,
-                appends_thinking: self.ports.provider.continuity().appends_thinking,
+                appends_thinking: self.ports.provider.extras().continuity.appends_thinking,
                 plan: plan.map(|text| Fact {
                     name: "plan mode".to_owned(),
                     text: text.clone(),
@@ -182,7 +183,7 @@ impl Session {
                 .await?;
         }
         self.prompt = Some(prompt);
-        let appends_tools = self.ports.provider.continuity().appends_tools;
+        let appends_tools = self.ports.provider.extras().continuity.appends_tools;
         if !appends_tools && brings_names(&self.transcript) {
             broken = broken.or(Some(PrefixBreak::Tools));
         }
@@ -291,7 +292,9 @@ impl Session {
     /// Records the requests that kept the conversation in the prompt cache since the last answer, or were refused, as calls
     /// without a message: nothing was said.
     pub(crate) fn end_pause(&mut self) {
-        for usage in self.ports.provider.end_pause() {
+        let unseen = self.ports.provider.extras().unseen;
+        let unseen: Vec<_> = unseen.into_iter().flat_map(UnseenUse::end_pause).collect();
+        for usage in unseen {
             self.emit_unsaid(usage);
         }
     }

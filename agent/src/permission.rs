@@ -184,7 +184,7 @@ impl Session {
         {
             return None;
         }
-        let foreseen = tool.foreseen(&prepared.call).await?;
+        let foreseen = tool.extras().foresight?.foreseen(&prepared.call).await;
         // It was found in what is on the disk.
         let unsaved = self.unsaved(&prepared.call, accesses).await;
         unsaved.is_empty().then_some(foreseen)

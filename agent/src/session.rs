@@ -172,7 +172,7 @@ impl Session {
     /// Waits for servers that are starting, as the first request would, and adds their tools.
     pub async fn prepare_tools(&mut self) {
         let audience = self.ports.audience.clone();
-        let appends = self.ports.provider.continuity().appends_tools;
+        let appends = self.ports.provider.extras().continuity.appends_tools;
         self.tools
             .catch_up(appends, |notice| audience.notice(notice))
             .await;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use ah_conversation::{
     Access, ContentBlock, Context, DemandedAnswer, ExitReason, Input, Message, Origin, Output,
-    Role, Tool, ToolResult, ToolSpec, ToolUse, Truncation, json,
+    Role, Tool, ToolExtras, ToolResult, ToolSpec, ToolUse, Truncation, json,
 };
 use ah_schema::Schema;
 use async_trait::async_trait;
@@ -155,8 +155,11 @@ impl Tool for AnswerTool {
         Vec::new()
     }
 
-    fn is_for_scripts(&self) -> bool {
-        false
+    fn extras(&self) -> ToolExtras<'_> {
+        ToolExtras {
+            is_for_model_alone: true,
+            ..ToolExtras::default()
+        }
     }
 
     async fn run(&self, call: &ToolUse, _: &Context) -> Output {

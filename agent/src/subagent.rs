@@ -16,8 +16,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ah_conversation::{
-    Access, Context, Cost, DisplayKey, Input, Interface, MessageId, Models, Output, Servers, Tasks,
-    Tool, ToolSpec, ToolUse, Truncation,
+    Access, Context, Cost, DisplayKey, Input, Interface, MessageId, Models, Output, Servers, Tool,
+    ToolExtras, ToolSpec, ToolUse, Truncation,
 };
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -250,18 +250,18 @@ impl Tool for Subagents {
         Vec::new()
     }
 
+    fn extras(&self) -> ToolExtras<'_> {
+        ToolExtras {
+            is_for_model_alone: true,
+            tasks: Some(self.registry.clone()),
+            ..ToolExtras::default()
+        }
+    }
+
     async fn run(&self, call: &ToolUse, context: &Context) -> Output {
         match self.begin(call, context).await {
             Ok(run) => run.start().await,
             Err(error) => Output::error(error),
         }
-    }
-
-    fn is_for_scripts(&self) -> bool {
-        false
-    }
-
-    fn tasks(&self) -> Option<Arc<dyn Tasks>> {
-        Some(self.registry.clone())
     }
 }

@@ -173,7 +173,7 @@ impl Session {
             let request = self.flattened(split, wanted);
             return self.ask(Purpose::Summary, request, stop).await;
         };
-        if self.ports.provider.continuity().summarizes {
+        if self.ports.provider.extras().continuity.summarizes {
             let request = Request {
                 summary: Some(wanted.unwrap_or_default().to_owned()),
                 ..self.request_of(split.older().to_vec(), &prefix)
@@ -222,7 +222,7 @@ impl Session {
             &self.transcript,
             prefix,
             &self.settings,
-            self.ports.provider.continuity().binds_thinking,
+            self.ports.provider.extras().continuity.binds_thinking,
         )
     }
 

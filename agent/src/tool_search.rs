@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ah_conversation::{
-    Access, Context, Input, Interface, Output, ResultBlock, Role, Tool, ToolName, ToolSpec,
-    ToolUse, Transcript, is_same_tool, json,
+    Access, Context, Input, Interface, Output, ResultBlock, Role, Tool, ToolExtras, ToolName,
+    ToolSpec, ToolUse, Transcript, is_same_tool, json,
 };
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -193,6 +193,10 @@ impl Tool for FindTool {
         Vec::new()
     }
 
+    fn extras(&self) -> ToolExtras<'_> {
+        ToolExtras::default()
+    }
+
     async fn run(&self, call: &ToolUse, _: &Context) -> Output {
         let query = call.input.text("query").unwrap_or_default();
         let tools = lock(&self.tools).clone();
@@ -223,7 +227,7 @@ impl Tool for FindTool {
     }
 }
 
-/// Tool that stands for a call of another tool, see [`Tool::stands_for`]; it never runs itself.
+/// Tool that stands for a call of another tool, see [`ToolExtras::stands_for`]; it never runs itself.
 struct CallTool(ToolSpec);
 
 #[async_trait]
@@ -236,22 +240,30 @@ impl Tool for CallTool {
         Vec::new()
     }
 
-    fn stands_for(&self, input: &Input) -> Option<(String, Input)> {
-        let name = input.text("name")?.to_owned();
-        let input = match input.get("input") {
-            // Some models send the object as text.
-            Some(Value::String(text)) => {
-                json::from_str(text).unwrap_or_else(|_| Value::String(text.clone()))
-            }
-            Some(input) => input.clone(),
-            None => json!({}),
-        };
-        Some((name, input.into()))
+    fn extras(&self) -> ToolExtras<'_> {
+        ToolExtras {
+            stands_for: Some(stands_for),
+            ..ToolExtras::default()
+        }
     }
 
     async fn run(&self, _: &ToolUse, _: &Context) -> Output {
         Output::error("`name` must be the name of another tool")
     }
+}
+
+/// Returns the name and the input of the call that a call with this input stands for.
+fn stands_for(input: &Input) -> Option<(String, Input)> {
+    let name = input.text("name")?.to_owned();
+    let input = match input.get("input") {
+        // Some models send the object as text.
+        Some(Value::String(text)) => {
+            json::from_str(text).unwrap_or_else(|_| Value::String(text.clone()))
+        }
+        Some(input) => input.clone(),
+        None => json!({}),
+    };
+    Some((name, input.into()))
 }
 
 /// Returns the tools that `query` names, else those that match its words best.

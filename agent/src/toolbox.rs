@@ -126,7 +126,9 @@ impl Toolbox {
 
     /// Returns the ports for background tasks of all tools.
     pub fn tasks(&self) -> Vec<Arc<dyn Tasks>> {
-        self.tools().filter_map(|tool| tool.tasks()).collect()
+        self.tools()
+            .filter_map(|tool| tool.extras().tasks)
+            .collect()
     }
 
     /// Returns all tools, those of servers included, without those for the search.
@@ -242,7 +244,8 @@ impl Toolbox {
     /// Returns the call that `call` stands for, or `call` itself.
     pub(crate) fn resolved(&self, call: ToolUse) -> ToolUse {
         let other = self.find(&call.name);
-        match other.and_then(|entry| entry.tool.stands_for(&call.input)) {
+        let stands_for = other.and_then(|entry| entry.tool.extras().stands_for);
+        match stands_for.and_then(|stands_for| stands_for(&call.input)) {
             Some((name, input)) => ToolUse {
                 name,
                 input,

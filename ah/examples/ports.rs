@@ -7,10 +7,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ah::model::{
-    BlockStart, Delta, EventStream, Model, Provider, Request, StopReason, StreamEvent, Usage,
+    BlockStart, Delta, EventStream, Model, Provider, ProviderExtras, Request, StopReason,
+    StreamEvent, Usage,
 };
 use ah::store::{
-    Branch, Mail, MailKind, Message, OutputPage, Record, Store, StoreError, ToolUseId, Transcript,
+    Branch, Mailbox, Message, OutputPage, Record, SharedState, Store, StoreError, ToolUseId,
+    Transcript,
 };
 use ah::{Agent, Error, Options, async_trait};
 
@@ -20,6 +22,10 @@ struct Echo(Model);
 impl Provider for Echo {
     fn model(&self) -> &Model {
         &self.0
+    }
+
+    fn extras(&self) -> ProviderExtras<'_> {
+        ProviderExtras::default()
     }
 
     fn stream(&self, request: Request) -> EventStream {
@@ -80,10 +86,6 @@ impl Store for Shelf {
         Ok(())
     }
 
-    async fn mail(&self, _: MailKind) -> Result<Vec<Mail>, StoreError> {
-        Ok(Vec::new())
-    }
-
     async fn output(
         &self,
         _: &ToolUseId,
@@ -95,6 +97,14 @@ impl Store for Shelf {
 
     fn spool_path(&self, call: &ToolUseId) -> PathBuf {
         std::env::temp_dir().join(call.as_str())
+    }
+
+    fn mailbox(&self) -> Option<&dyn Mailbox> {
+        None
+    }
+
+    fn shared(&self) -> Option<&dyn SharedState> {
+        None
     }
 
     fn branch(self: Arc<Self>, _: Branch) -> Arc<dyn Store> {

@@ -10,8 +10,8 @@
 //!
 //! use ah::event::EventKind;
 //! use ah::model::{
-//!     BlockStart, Delta, ErrorClass, EventStream, Model, Provider, ProviderError, Request,
-//!     StopReason, StreamEvent, Usage, retrying,
+//!     BlockStart, Delta, ErrorClass, EventStream, Model, Provider, ProviderError, ProviderExtras,
+//!     Request, StopReason, StreamEvent, Usage, retrying,
 //! };
 //! use ah::{Agent, Options};
 //!
@@ -24,6 +24,10 @@
 //! impl Provider for Echo {
 //!     fn model(&self) -> &Model {
 //!         &self.model
+//!     }
+//!
+//!     fn extras(&self) -> ProviderExtras<'_> {
+//!         ProviderExtras::default()
 //!     }
 //!
 //!     fn stream(&self, request: Request) -> EventStream {
@@ -75,9 +79,9 @@ use ah_provider::retry::{Policy, Retrying};
 
 pub use ah_conversation::{
     BlockStart, ContentBlock, Continuity, Cost, Delta, Effort, ErrorClass, EventStream, Image,
-    Input, Message, Model, Origin, Price, Provider, ProviderError, Request, Response, ResultBlock,
-    RetryNotice, Role, Sampling, StopReason, StreamEvent, Thinking, ToolResult, ToolSpec, ToolUse,
-    ToolUseId, Usage,
+    Input, Message, Model, Origin, Price, Provider, ProviderError, ProviderExtras, Request,
+    Response, ResultBlock, RetryNotice, Role, Sampling, StopReason, StreamEvent, Thinking,
+    ToolResult, ToolSpec, ToolUse, ToolUseId, UnseenUse, Usage,
 };
 
 /// Retries the requests of `model` as those of named models are: three times, after a second, two and four, or the delay that

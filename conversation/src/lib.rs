@@ -105,8 +105,8 @@ pub use permission::{
 pub use prefix::{Prefix, PrefixBreak};
 pub use provider::{
     BlockStart, CacheMiss, Continuity, Delta, DemandedAnswer, ErrorClass, EventStream,
-    FallbackNotice, Findings, Hit, Provider, ProviderError, Request, RetryNotice, Sampling,
-    Searching, SkipDelay, StreamEvent, WebSearch,
+    FallbackNotice, Findings, Hit, Provider, ProviderError, ProviderExtras, Request, RetryNotice,
+    Sampling, SearchesWeb, Searching, SkipDelay, StreamEvent, UnseenUse, WebSearch,
 };
 pub use question::{Hunk, Proposal, Question, Verdict};
 pub use reach::Reach;
@@ -119,12 +119,13 @@ pub use servers::{
 pub use shortened::shortened;
 pub use steering::{Steered, may_hold_steering, steered_by, steered_in, steering_names};
 pub use store::{
-    Branch, CallFinish, CallStart, Mail, MailKind, OutputPage, Record, Store, StoreError,
+    Branch, CallFinish, CallStart, Mail, MailKind, Mailbox, OutputPage, Record, SharedState, Store,
+    StoreError,
 };
 pub use task::{Task, TaskEnding, TaskKind, TaskSink, TaskTail, TaskUpdate, TaskUsage, Tasks};
 pub use thinking::{Effort, Thinking};
 pub use title::title_of;
-pub use tool::{Access, Context, Progress, ProgressSink, Tool, Unsaved};
+pub use tool::{Access, Context, Foresight, Progress, ProgressSink, Tool, ToolExtras, Unsaved};
 pub use tool_name::ToolName;
 pub use tool_spec::{DisplayKey, ToolSpec, Truncation};
 pub use transcript::{CallState, RunTotals, Transcript, trimmed};

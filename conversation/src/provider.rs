@@ -17,11 +17,6 @@ use crate::{
 
 /// A language model. The provider retries by itself and reports it with [`StreamEvent::Retry`].
 pub trait Provider: Send + Sync {
-    /// Returns the model that this one wraps, if it wraps one: what it does not change is done by that.
-    fn inner(&self) -> Option<&dyn Provider> {
-        None
-    }
-
     /// Returns the model's properties.
     fn model(&self) -> &Model;
 
@@ -30,21 +25,33 @@ pub trait Provider: Send + Sync {
     /// with an error, has given no answer.
     fn stream(&self, request: Request) -> EventStream;
 
-    /// Returns how the model takes changes in a conversation.
-    fn continuity(&self) -> Continuity {
-        self.inner().map(Provider::continuity).unwrap_or_default()
-    }
+    /// Returns what only some models have; [`ProviderExtras::default`] is nothing. A provider that wraps another returns that
+    /// one's.
+    fn extras(&self) -> ProviderExtras<'_>;
+}
 
-    /// Ends the pause since the last answer; returns what was used beside the answers: by requests that kept the conversation
-    /// in the prompt cache, and by answers that were refused.
-    fn end_pause(&self) -> Vec<Usage> {
-        self.inner().map(Provider::end_pause).unwrap_or_default()
-    }
+/// What only some models have.
+#[derive(Default)]
+pub struct ProviderExtras<'a> {
+    /// How the model takes changes in a conversation.
+    pub continuity: Continuity,
+    /// Says what was used beside the answers.
+    pub unseen: Option<&'a dyn UnseenUse>,
+    /// Searches the web through the model's server.
+    pub search: Option<&'a dyn SearchesWeb>,
+}
 
-    /// Searches the web through the model's server, if that is supported. Nothing happens until the future is polled.
-    fn search(&self, search: &WebSearch) -> Option<Searching> {
-        self.inner()?.search(search)
-    }
+/// A model of which more is used than its answers tell: by requests that keep the conversation in the prompt cache, and by
+/// answers that were refused.
+pub trait UnseenUse: Send + Sync {
+    /// Ends the pause since the last answer; returns what was used in it.
+    fn end_pause(&self) -> Vec<Usage>;
+}
+
+/// A model whose server searches the web.
+pub trait SearchesWeb: Send + Sync {
+    /// Searches. Nothing happens until the future is polled.
+    fn search(&self, search: &WebSearch) -> Searching;
 }
 
 /// How a model takes changes in a conversation.

@@ -22,17 +22,6 @@ pub trait Store: Send + Sync {
     /// takes over their whole outputs from the journal of calls.
     async fn append(&self, records: Vec<Record>) -> Result<(), StoreError>;
 
-    /// Returns the queued messages of `kind` that are not in the conversation yet, oldest first. Appending each as a
-    /// message with the same id consumes it, exactly once.
-    async fn mail(&self, kind: MailKind) -> Result<Vec<Mail>, StoreError>;
-
-    /// Waits until it is time to look for mail: another process may have queued some, or so much time has passed. The first
-    /// call returns at once, since what came before it is not noticed. Dropping the future loses nothing. Never returns
-    /// by default, of a store that gets no mail.
-    async fn wait_for_mail(&self, _at_most: Duration) {
-        std::future::pending::<()>().await;
-    }
-
     /// Returns lines `offset` (1-based) to `offset + limit - 1` of a call's whole output; `None` if there is no such
     /// call.
     async fn output(
@@ -45,33 +34,105 @@ pub trait Store: Send + Sync {
     /// Returns the path at which the output of `call` may be spooled.
     fn spool_path(&self, call: &ToolUseId) -> PathBuf;
 
-    /// Returns the steps in which files were changed, oldest first; none by default.
-    async fn file_steps(&self) -> Result<Vec<FileStep>, StoreError> {
-        Ok(Vec::new())
-    }
+    /// Returns the queue of messages for the conversation; `None` if it gets none.
+    fn mailbox(&self) -> Option<&dyn Mailbox>;
 
-    /// Returns the content of a file by the hash in a step; `None` if it is missing.
-    async fn file_content(&self, _hash: &str) -> Result<Option<Vec<u8>>, StoreError> {
-        Ok(None)
-    }
-
-    /// Returns the note `key`, as [`Record::Note`] stored it last; `None` by default.
-    async fn note(&self, _key: &str) -> Result<Option<String>, StoreError> {
-        Ok(None)
-    }
-
-    /// Lets other processes use the session until [`Store::wake`]; does nothing by default.
-    async fn rest(&self) {}
-
-    /// Takes the session back from [`Store::rest`]; returns whether another process has changed it meanwhile. It is an error
-    /// while another process uses it.
-    async fn wake(&self) -> Result<bool, StoreError> {
-        Ok(false)
-    }
+    /// Returns what all conversations of the session share; `None` if they share nothing, and no other process uses it.
+    fn shared(&self) -> Option<&dyn SharedState>;
 
     /// Returns the store of a subagent's conversation: kept with this one under the same lock, with a root of its
     /// own. Appending to it does not move this one's current message, and it receives no queued messages.
     fn branch(self: Arc<Self>, branch: Branch) -> Arc<dyn Store>;
+}
+
+/// The messages that other processes have queued for a conversation.
+#[async_trait]
+pub trait Mailbox: Send + Sync {
+    /// Returns the queued messages of `kind` that are not in the conversation yet, oldest first. Appending each as a
+    /// message with the same id consumes it, exactly once.
+    async fn mail(&self, kind: MailKind) -> Result<Vec<Mail>, StoreError>;
+
+    /// Waits until it is time to look for mail: another process may have queued some, or so much time has passed. The first
+    /// call returns at once, since what came before it is not noticed. Dropping the future loses nothing.
+    async fn wait_for_mail(&self, at_most: Duration);
+}
+
+/// What all conversations of a session share: the former contents of files, notes, and the lock on the session.
+#[async_trait]
+pub trait SharedState: Send + Sync {
+    /// Returns the steps in which files were changed, oldest first.
+    async fn file_steps(&self) -> Result<Vec<FileStep>, StoreError>;
+
+    /// Returns the content of a file by the hash in a step; `None` if it is missing.
+    async fn file_content(&self, hash: &str) -> Result<Option<Vec<u8>>, StoreError>;
+
+    /// Returns the note `key`, as [`Record::Note`] stored it last.
+    async fn note(&self, key: &str) -> Result<Option<String>, StoreError>;
+
+    /// Lets other processes use the session until [`wake`](Self::wake).
+    async fn rest(&self);
+
+    /// Takes the session back from [`rest`](Self::rest); returns whether another process has changed it meanwhile. It is an
+    /// error while another process uses it.
+    async fn wake(&self) -> Result<bool, StoreError>;
+}
+
+/// The parts that not every store has. A store without one has nothing there.
+impl<'a> dyn Store + 'a {
+    /// Returns the queued messages, see [`Mailbox::mail`].
+    pub async fn mail(&self, kind: MailKind) -> Result<Vec<Mail>, StoreError> {
+        match self.mailbox() {
+            Some(mailbox) => mailbox.mail(kind).await,
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Waits until it is time to look for mail, see [`Mailbox::wait_for_mail`]; for ever if none can come.
+    pub async fn wait_for_mail(&self, at_most: Duration) {
+        match self.mailbox() {
+            Some(mailbox) => mailbox.wait_for_mail(at_most).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Returns the steps in which files were changed, oldest first.
+    pub async fn file_steps(&self) -> Result<Vec<FileStep>, StoreError> {
+        match self.shared() {
+            Some(shared) => shared.file_steps().await,
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Returns the content of a file by the hash in a step; `None` if it is missing.
+    pub async fn file_content(&self, hash: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        match self.shared() {
+            Some(shared) => shared.file_content(hash).await,
+            None => Ok(None),
+        }
+    }
+
+    /// Returns the note `key`, as [`Record::Note`] stored it last.
+    pub async fn note(&self, key: &str) -> Result<Option<String>, StoreError> {
+        match self.shared() {
+            Some(shared) => shared.note(key).await,
+            None => Ok(None),
+        }
+    }
+
+    /// Lets other processes use the session, see [`SharedState::rest`].
+    pub async fn rest(&self) {
+        if let Some(shared) = self.shared() {
+            shared.rest().await;
+        }
+    }
+
+    /// Takes the session back, see [`SharedState::wake`].
+    pub async fn wake(&self) -> Result<bool, StoreError> {
+        match self.shared() {
+            Some(shared) => shared.wake().await,
+            None => Ok(false),
+        }
+    }
 }
 
 /// Identifies the conversation of a subagent.

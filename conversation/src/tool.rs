@@ -17,11 +17,6 @@ use crate::{
 /// To stop a tool, drop the future: processes that it started must end with it.
 #[async_trait]
 pub trait Tool: Send + Sync {
-    /// Returns the tool that this one wraps, if it wraps one: what it does not change is done by that.
-    fn inner(&self) -> Option<&dyn Tool> {
-        None
-    }
-
     /// Returns the description for the model and the display.
     fn spec(&self) -> &ToolSpec;
 
@@ -29,37 +24,36 @@ pub trait Tool: Send + Sync {
     /// The input has passed the schema. Empty means no access at all.
     fn access(&self, input: &Input) -> Vec<Access>;
 
-    /// Returns the name and the input of the call that this one stands for, if it is made to call other tools: that call
-    /// is decided about and runs in its place.
-    fn stands_for(&self, input: &Input) -> Option<(String, Input)> {
-        self.inner()?.stands_for(input)
-    }
-
-    /// Returns the result that the call would have now, found without changing anything: a failure, about which a person is not
-    /// asked, or the details of a change, which they are shown. Of a file outside the working directories nothing is asked.
-    async fn foreseen(&self, call: &ToolUse) -> Option<Output> {
-        self.inner()?.foreseen(call).await
-    }
+    /// Returns what only some tools have; [`ToolExtras::default`] is nothing. A tool that wraps another returns that one's.
+    fn extras(&self) -> ToolExtras<'_>;
 
     /// Runs the call. The input has passed the schema.
     async fn run(&self, call: &ToolUse, context: &Context) -> Output;
+}
 
-    /// Returns the words for the model that belong to these details of a result, where a program has replaced them; `None`
-    /// if the tool has no form for them.
-    fn words_of(&self, details: &Value) -> Option<String> {
-        self.inner()?.words_of(details)
-    }
+/// What only some tools have.
+#[derive(Default)]
+pub struct ToolExtras<'a> {
+    /// Whether scripts of the model may not call it: it is about the conversation itself (questions to the user, the plan, the
+    /// list of tasks, subagents).
+    pub is_for_model_alone: bool,
+    /// Returns the name and the input of the call that this one stands for, of a tool that is made to call other tools: that call
+    /// is decided about and runs in its place.
+    pub stands_for: Option<fn(&Input) -> Option<(String, Input)>>,
+    /// Says what a call would do.
+    pub foresight: Option<&'a dyn Foresight>,
+    /// Returns the words for the model that belong to these details of a result, where a program has replaced them.
+    pub words_of: Option<fn(&Value) -> Option<String>>,
+    /// The port for tasks that its calls start in the background.
+    pub tasks: Option<Arc<dyn Tasks>>,
+}
 
-    /// Whether scripts of the model may call it. A tool that is about the conversation itself (questions to the user, the
-    /// plan, the list of tasks, subagents) is for the model alone.
-    fn is_for_scripts(&self) -> bool {
-        self.inner().is_none_or(Tool::is_for_scripts)
-    }
-
-    /// Returns the port for tasks that its calls have started in the background, if it starts any.
-    fn tasks(&self) -> Option<Arc<dyn Tasks>> {
-        self.inner()?.tasks()
-    }
+/// A tool that knows the result of a call before it runs.
+#[async_trait]
+pub trait Foresight: Send + Sync {
+    /// Returns the result that the call would have now, found without changing anything: a failure, about which a person is not
+    /// asked, or the details of a change, which they are shown. Of a file outside the working directories nothing is asked.
+    async fn foreseen(&self, call: &ToolUse) -> Output;
 }
 
 /// A resource that a call accesses.

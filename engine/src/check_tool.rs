@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use ah_conversation::{
     Access, Check, CheckInForce, CheckRun, Context, Input, Output, Task, TaskEnding, TaskKind,
-    TaskSink, TaskTail, TaskUpdate, TaskUsage, Tasks, Tool, ToolSpec, ToolUse, Truncation,
+    TaskSink, TaskTail, TaskUpdate, TaskUsage, Tasks, Tool, ToolExtras, ToolSpec, ToolUse,
+    Truncation,
 };
 use async_trait::async_trait;
 use serde_json::json;
@@ -66,12 +67,12 @@ impl Tool for CheckTool {
         vec![Access::Read(self.project.clone())]
     }
 
-    fn is_for_scripts(&self) -> bool {
-        false
-    }
-
-    fn tasks(&self) -> Option<Arc<dyn Tasks>> {
-        Some(self.beside.clone())
+    fn extras(&self) -> ToolExtras<'_> {
+        ToolExtras {
+            is_for_model_alone: true,
+            tasks: Some(self.beside.clone()),
+            ..ToolExtras::default()
+        }
     }
 
     async fn run(&self, call: &ToolUse, context: &Context) -> Output {
@@ -314,7 +315,7 @@ mod tests {
                 told.lock().unwrap().push(format!("{} {word}", task.id));
             }
         });
-        let tasks = tool.tasks().unwrap();
+        let tasks = tool.extras().tasks.unwrap();
         // Each returns while a check runs; what is stopped does not run any more.
         for (id, begin) in [
             ("a", "The check runs in the background as job a"),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use ah_config::{Changeable, Config};
 use ah_conversation::{
-    Access, Context, DisplayKey, Input, Output, Tool, ToolSpec, ToolUse, Truncation,
+    Access, Context, DisplayKey, Input, Output, Tool, ToolExtras, ToolSpec, ToolUse, Truncation,
 };
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -127,8 +127,11 @@ impl Tool for ConfigTool {
         file.map(Access::Write).into_iter().collect()
     }
 
-    fn is_for_scripts(&self) -> bool {
-        false
+    fn extras(&self) -> ToolExtras<'_> {
+        ToolExtras {
+            is_for_model_alone: true,
+            ..ToolExtras::default()
+        }
     }
 
     async fn run(&self, call: &ToolUse, _: &Context) -> Output {

@@ -9,8 +9,8 @@ mod search;
 pub(crate) mod wire;
 
 use ah_conversation::{
-    Continuity, ErrorClass, EventStream, Model, Provider, ProviderError, Request, Searching, Usage,
-    WebSearch,
+    ErrorClass, EventStream, Model, Provider, ProviderError, ProviderExtras, Request, SearchesWeb,
+    Searching, WebSearch,
 };
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
@@ -108,21 +108,22 @@ impl Provider for Anthropic {
         self.0.current().model()
     }
 
-    fn continuity(&self) -> Continuity {
-        self.0.continuity()
-    }
-
-    fn end_pause(&self) -> Vec<Usage> {
-        self.0.end_pause()
+    fn extras(&self) -> ProviderExtras<'_> {
+        ProviderExtras {
+            search: Some(self),
+            ..self.0.extras()
+        }
     }
 
     fn stream(&self, request: Request) -> EventStream {
         self.0.stream(request)
     }
+}
 
-    fn search(&self, search: &WebSearch) -> Option<Searching> {
+impl SearchesWeb for Anthropic {
+    fn search(&self, search: &WebSearch) -> Searching {
         let body = search::encode(self.model(), search);
         let answer = self.0.current().ask(vec![body]);
-        Some(Box::pin(search::findings(self.model().clone(), answer)))
+        Box::pin(search::findings(self.model().clone(), answer))
     }
 }

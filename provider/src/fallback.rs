@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ah_conversation::{
     ErrorClass, EventStream, FallbackNotice, Message, Model, Origin, Provider, ProviderError,
-    Request, StopReason, StreamEvent, Usage,
+    ProviderExtras, Request, StopReason, StreamEvent, UnseenUse, Usage,
 };
 use futures_util::{StreamExt, stream};
 
@@ -38,19 +38,15 @@ impl Fallback {
 }
 
 impl Provider for Fallback {
-    fn inner(&self) -> Option<&dyn Provider> {
-        Some(&*self.first)
-    }
-
     fn model(&self) -> &Model {
         self.first.model()
     }
 
-    fn end_pause(&self) -> Vec<Usage> {
-        let refused = &mut *self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut used = std::mem::take(refused);
-        used.extend(self.first.end_pause());
-        used
+    fn extras(&self) -> ProviderExtras<'_> {
+        ProviderExtras {
+            unseen: Some(self),
+            ..self.first.extras()
+        }
     }
 
     fn stream(&self, request: Request) -> EventStream {
@@ -98,6 +94,16 @@ impl Provider for Fallback {
                 (event, call) => Some((event, (events, call))),
             }
         }))
+    }
+}
+
+impl UnseenUse for Fallback {
+    fn end_pause(&self) -> Vec<Usage> {
+        let refused = &mut *self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut used = std::mem::take(refused);
+        let first = self.first.extras().unseen;
+        used.extend(first.into_iter().flat_map(UnseenUse::end_pause));
+        used
     }
 }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ah_conversation::{EventStream, Model, Provider, ProviderError, Request};
+use ah_conversation::{EventStream, Model, Provider, ProviderError, ProviderExtras, Request};
 
 use crate::decode::AnswerReader;
 use crate::http_model::{HttpModel, RequestEncoder};
@@ -46,12 +46,12 @@ impl<E: RequestEncoder, R: AnswerReader> Featured<E, R> {
 }
 
 impl<E: RequestEncoder, R: AnswerReader> Provider for Featured<E, R> {
-    fn inner(&self) -> Option<&dyn Provider> {
-        Some(&**self.current())
-    }
-
     fn model(&self) -> &Model {
         self.current().model()
+    }
+
+    fn extras(&self) -> ProviderExtras<'_> {
+        self.current().extras()
     }
 
     fn stream(&self, request: Request) -> EventStream {

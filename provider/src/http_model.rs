@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use ah_conversation::{
-    Continuity, ErrorClass, EventStream, Message, Model, Provider, ProviderError, Request,
-    StreamEvent, Usage,
+    Continuity, ErrorClass, EventStream, Message, Model, Provider, ProviderError, ProviderExtras,
+    Request, StreamEvent,
 };
 use bytes::Bytes;
 use futures_core::Stream;
@@ -176,13 +176,13 @@ impl<E: RequestEncoder, R: AnswerReader> Provider for HttpModel<E, R> {
         self.learned.model.get().unwrap_or(&self.model)
     }
 
-    fn continuity(&self) -> Continuity {
+    fn extras(&self) -> ProviderExtras<'_> {
         let encoder = self.encoder.lock().unwrap_or_else(PoisonError::into_inner);
-        encoder.continuity()
-    }
-
-    fn end_pause(&self) -> Vec<Usage> {
-        self.warming.end()
+        ProviderExtras {
+            continuity: encoder.continuity(),
+            unseen: Some(&*self.warming),
+            search: None,
+        }
     }
 
     fn stream(&self, request: Request) -> EventStream {

@@ -4,7 +4,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use ah_conversation::{EventStream, StreamEvent, Usage};
+use ah_conversation::{EventStream, StreamEvent, UnseenUse, Usage};
 use futures_util::StreamExt;
 use tokio::task::AbortHandle;
 
@@ -29,13 +29,14 @@ pub struct Warming {
     spent: Mutex<Vec<Usage>>,
 }
 
-impl Warming {
-    /// Ends the pause; returns what its requests used.
-    pub fn end(&self) -> Vec<Usage> {
+impl UnseenUse for Warming {
+    fn end_pause(&self) -> Vec<Usage> {
         self.abort();
         std::mem::take(&mut *self.spent.lock().unwrap_or_else(PoisonError::into_inner))
     }
+}
 
+impl Warming {
     /// Begins a pause, in which `ask` sends the last request again.
     pub fn begin(
         self: &std::sync::Arc<Self>,
@@ -132,12 +133,12 @@ mod tests {
         };
         warming.begin(settings, ask);
         sleep(Duration::from_secs(seconds)).await;
-        let spent = warming.end();
+        let spent = warming.end_pause();
         let asked = count.load(Ordering::Relaxed);
         // After the pause nothing is asked.
         sleep(Duration::from_secs(10_000)).await;
         assert_eq!(count.load(Ordering::Relaxed), asked);
-        assert!(warming.end().is_empty());
+        assert!(warming.end_pause().is_empty());
         (asked, spent.len())
     }
 

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use ah_conversation::{
-    ErrorClass, EventStream, Model, Provider, ProviderError, Request, RetryNotice, Searching,
-    SkipDelay, StreamEvent, WebSearch,
+    ErrorClass, EventStream, Model, Provider, ProviderError, ProviderExtras, Request, RetryNotice,
+    SkipDelay, StreamEvent,
 };
 use futures_util::{StreamExt, stream};
 use tokio::sync::Notify;
@@ -113,12 +113,13 @@ impl<P: Provider> Retrying<P> {
 }
 
 impl<P: Provider + 'static> Provider for Retrying<P> {
-    fn inner(&self) -> Option<&dyn Provider> {
-        Some(&*self.inner)
-    }
-
     fn model(&self) -> &Model {
         self.inner.model()
+    }
+
+    /// A failed search is not retried: it is reported to the model, which may search again.
+    fn extras(&self) -> ProviderExtras<'_> {
+        self.inner.extras()
     }
 
     fn stream(&self, request: Request) -> EventStream {
@@ -137,11 +138,6 @@ impl<P: Provider + 'static> Provider for Retrying<P> {
             let event = attempts.next().await?;
             Some((event, attempts))
         }))
-    }
-
-    /// Not retried: a failed search is reported to the model, which may search again.
-    fn search(&self, search: &WebSearch) -> Option<Searching> {
-        self.inner.search(search)
     }
 }
 

@@ -39,8 +39,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ah_conversation::{
-    ErrorClass, EventStream, Message, Model, Origin, Provider, ProviderError, Request, Role,
-    StopReason, StreamEvent,
+    ErrorClass, EventStream, Message, Model, Origin, Provider, ProviderError, ProviderExtras,
+    Request, Role, StopReason, StreamEvent,
 };
 use futures_util::{StreamExt, stream};
 
@@ -169,6 +169,10 @@ impl Script {
 impl Provider for Script {
     fn model(&self) -> &Model {
         &self.player.model
+    }
+
+    fn extras(&self) -> ProviderExtras<'_> {
+        ProviderExtras::default()
     }
 
     fn stream(&self, request: Request) -> EventStream {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ah_conversation::{
-    ErrorClass, EventStream, Model, Provider, ProviderError, Request, StreamEvent,
+    ErrorClass, EventStream, Model, Provider, ProviderError, ProviderExtras, Request, StreamEvent,
 };
 use futures_util::{StreamExt, stream};
 
@@ -76,12 +76,12 @@ impl Ways {
 }
 
 impl Provider for Ways {
-    fn inner(&self) -> Option<&dyn Provider> {
-        Some(&*self.ordered().0.model)
-    }
-
     fn model(&self) -> &Model {
         self.ordered().0.model.model()
+    }
+
+    fn extras(&self) -> ProviderExtras<'_> {
+        self.ordered().0.model.extras()
     }
 
     fn stream(&self, request: Request) -> EventStream {

@@ -8,8 +8,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use ah_conversation::{
-    Continuity, ErrorClass, EventStream, Model, Provider, ProviderError, Request, Searching,
-    StreamEvent, Usage, WebSearch,
+    ErrorClass, EventStream, Model, Provider, ProviderError, ProviderExtras, Request, StreamEvent,
 };
 use futures_util::{StreamExt, stream};
 
@@ -80,12 +79,8 @@ impl Provider for Windowed {
         self.0.newest().unwrap_or_else(|| self.0.inner.model())
     }
 
-    fn continuity(&self) -> Continuity {
-        self.0.inner.continuity()
-    }
-
-    fn end_pause(&self) -> Vec<Usage> {
-        self.0.inner.end_pause()
+    fn extras(&self) -> ProviderExtras<'_> {
+        self.0.inner.extras()
     }
 
     fn stream(&self, request: Request) -> EventStream {
@@ -105,10 +100,6 @@ impl Provider for Windowed {
             })
         };
         Box::pin(stream::once(events).flatten())
-    }
-
-    fn search(&self, search: &WebSearch) -> Option<Searching> {
-        self.0.inner.search(search)
     }
 }
 

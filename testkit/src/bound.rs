@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ah_conversation::{
-    BlockStart, Continuity, Delta, ErrorClass, EventStream, Model, Provider, ProviderError,
+    BlockStart, Delta, ErrorClass, EventStream, Model, Provider, ProviderError, ProviderExtras,
     Request, StopReason, StreamEvent, Usage,
 };
 use ah_provider::abilities::Abilities;
@@ -189,8 +189,11 @@ impl Provider for Bound {
         &self.model
     }
 
-    fn continuity(&self) -> Continuity {
-        self.encoder().continuity()
+    fn extras(&self) -> ProviderExtras<'_> {
+        ProviderExtras {
+            continuity: self.encoder().continuity(),
+            ..ProviderExtras::default()
+        }
     }
 
     fn stream(&self, request: Request) -> EventStream {

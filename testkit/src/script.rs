@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ah_conversation::{EventStream, Model, Provider, Request};
+use ah_conversation::{EventStream, Model, Provider, ProviderExtras, Request};
 use ah_provider::script::Script;
 use ah_provider::script::failure::Failure;
 pub use ah_provider::script::format::{PricePerMillion, Scenario, Turn};
@@ -120,6 +120,10 @@ impl Scripted {
 impl Provider for Scripted {
     fn model(&self) -> &Model {
         self.script.model()
+    }
+
+    fn extras(&self) -> ProviderExtras<'_> {
+        self.script.extras()
     }
 
     fn stream(&self, request: Request) -> EventStream {

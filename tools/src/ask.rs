@@ -4,8 +4,8 @@
 //! permission for the call, in its input.
 
 use ah_conversation::{
-    Access, Choice, ChoiceOption, Context, Input, Interaction, Interface, Output, Tool, ToolSpec,
-    ToolUse,
+    Access, Choice, ChoiceOption, Context, Input, Interaction, Interface, Output, Tool, ToolExtras,
+    ToolSpec, ToolUse,
 };
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -77,8 +77,11 @@ impl Tool for Ask {
         vec![Access::Ask(Interaction::Choices(choices))]
     }
 
-    fn is_for_scripts(&self) -> bool {
-        false
+    fn extras(&self) -> ToolExtras<'_> {
+        ToolExtras {
+            is_for_model_alone: true,
+            ..ToolExtras::default()
+        }
     }
 
     async fn run(&self, call: &ToolUse, _: &Context) -> Output {

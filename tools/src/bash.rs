@@ -16,14 +16,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ah_conversation::{
-    Access, CommandLine, Context, DisplayKey, Environment, Input, Interface, Output, Reach, Tasks,
-    Tool, ToolSpec, ToolUse, Truncation,
+    Access, CommandLine, Context, DisplayKey, Environment, Input, Interface, Output, Reach, Tool,
+    ToolExtras, ToolSpec, ToolUse, Truncation,
 };
 use ah_process::{Behind, Bounds, Command, Ending, Keep, Sandbox, ShellLine};
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::arguments::{self, Count};
 use crate::jobs::Jobs;
@@ -429,8 +429,12 @@ impl Tool for Bash {
             .collect()
     }
 
-    fn words_of(&self, details: &Value) -> Option<String> {
-        report::words_of(details)
+    fn extras(&self) -> ToolExtras<'_> {
+        ToolExtras {
+            words_of: Some(report::words_of),
+            tasks: Some(self.jobs.clone()),
+            ..ToolExtras::default()
+        }
     }
 
     async fn run(&self, call: &ToolUse, context: &Context) -> Output {
@@ -453,10 +457,5 @@ impl Tool for Bash {
             None if arguments.run_in_background => self.run_beside(call, &arguments, context).await,
             None => self.run_to_end(&arguments.command, timeout, context).await,
         }
-    }
-
-    /// Returns its background jobs.
-    fn tasks(&self) -> Option<Arc<dyn Tasks>> {
-        Some(self.jobs.clone())
     }
 }

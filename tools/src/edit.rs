@@ -5,7 +5,9 @@ mod replace;
 
 use std::sync::Arc;
 
-use ah_conversation::{Access, Context, Input, Interface, Output, Tool, ToolSpec, ToolUse};
+use ah_conversation::{
+    Access, Context, Foresight, Input, Interface, Output, Tool, ToolExtras, ToolSpec, ToolUse,
+};
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -72,12 +74,22 @@ impl Tool for Edit {
         self.0.access_to_change(input)
     }
 
-    async fn foreseen(&self, call: &ToolUse) -> Option<Output> {
-        self.0.foreseen(call, edit).await
+    fn extras(&self) -> ToolExtras<'_> {
+        ToolExtras {
+            foresight: Some(self),
+            ..ToolExtras::default()
+        }
     }
 
     async fn run(&self, call: &ToolUse, context: &Context) -> Output {
         self.0.run(call, context, edit).await
+    }
+}
+
+#[async_trait]
+impl Foresight for Edit {
+    async fn foreseen(&self, call: &ToolUse) -> Output {
+        self.0.foreseen(call, edit).await
     }
 }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use ah_conversation::{
     Access, CommandLine, Content, Context, DisplayKey, Input, Output, SimpleCommand, Tool,
-    ToolSpec, ToolUse, Truncation, json, split_words,
+    ToolExtras, ToolSpec, ToolUse, Truncation, json, split_words,
 };
 use ah_process::{Behind, Command, Keep, ShellLine};
 use async_trait::async_trait;
@@ -130,6 +130,10 @@ impl Tool for Executable {
             looks: false,
             commands: Some(vec![command]),
         })]
+    }
+
+    fn extras(&self) -> ToolExtras<'_> {
+        ToolExtras::default()
     }
 
     async fn run(&self, call: &ToolUse, context: &Context) -> Output {

@@ -123,12 +123,12 @@ impl FileTool {
     }
 
     /// Runs `work` with nothing changed: what it returns is what it would do.
-    pub(crate) async fn foreseen<A, F>(&self, call: &ToolUse, work: F) -> Option<Output>
+    pub(crate) async fn foreseen<A, F>(&self, call: &ToolUse, work: F) -> Output
     where
         A: FileArguments,
         F: FnOnce(&Target<'_>, &A) -> Result<Output, String> + Send + 'static,
     {
-        Some(self.work(call, Vec::new(), work, true).await)
+        self.work(call, Vec::new(), work, true).await
     }
 
     async fn work<A, F>(

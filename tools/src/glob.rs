@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ah_conversation::{
-    Access, Context, DisplayKey, HiddenFiles, Input, Interface, Output, Tool, ToolSpec, ToolUse,
+    Access, Context, DisplayKey, HiddenFiles, Input, Interface, Output, Tool, ToolExtras, ToolSpec,
+    ToolUse,
 };
 use ah_ignored::Taken;
 use async_trait::async_trait;
@@ -67,6 +68,10 @@ impl Tool for Glob {
         let pattern = input.text("pattern").unwrap_or_default();
         let scope = Scope::of(pattern, input.text("path"));
         self.workspace.touched(&scope.folder, Access::Read)
+    }
+
+    fn extras(&self) -> ToolExtras<'_> {
+        ToolExtras::default()
     }
 
     async fn run(&self, call: &ToolUse, context: &Context) -> Output {

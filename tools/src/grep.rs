@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ah_conversation::{
-    Access, Content, Context, DisplayKey, HiddenFiles, Input, Interface, Output, Tool, ToolSpec,
-    ToolUse,
+    Access, Content, Context, DisplayKey, HiddenFiles, Input, Interface, Output, Tool, ToolExtras,
+    ToolSpec, ToolUse,
 };
 use ah_ignored::Taken;
 use async_trait::async_trait;
@@ -104,6 +104,10 @@ impl Tool for Grep {
     fn access(&self, input: &Input) -> Vec<Access> {
         let path = input.text("path").unwrap_or_default();
         self.workspace.touched(path, Access::Read)
+    }
+
+    fn extras(&self) -> ToolExtras<'_> {
+        ToolExtras::default()
     }
 
     async fn run(&self, call: &ToolUse, context: &Context) -> Output {

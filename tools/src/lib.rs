@@ -134,7 +134,7 @@ pub fn builtin(profile: Profile, interface: Interface, deps: ToolDeps) -> Vec<Ar
     if interface == Interface::AgentSdk {
         write = write.after(&read);
         edit = edit.after(&read);
-        let tasks: Vec<_> = tasks.into_iter().chain(bash.tasks()).collect();
+        let tasks: Vec<_> = tasks.into_iter().chain(bash.extras().tasks).collect();
         task_tools.push(Arc::new(TaskOutput::new(tasks.clone())));
         task_tools.push(Arc::new(TaskStop::new(tasks)));
     }

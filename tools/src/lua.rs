@@ -32,7 +32,9 @@ mod wait;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ah_conversation::{Access, Context, Input, Interface, Output, Tool, ToolSpec, ToolUse};
+use ah_conversation::{
+    Access, Context, Input, Interface, Output, Tool, ToolExtras, ToolSpec, ToolUse,
+};
 use async_trait::async_trait;
 
 use call::Calls;
@@ -140,6 +142,10 @@ impl Tool for LuaTool {
                 false => Access::Unknown,
             }]
         }
+    }
+
+    fn extras(&self) -> ToolExtras<'_> {
+        ToolExtras::default()
     }
 
     async fn run(&self, call: &ToolUse, context: &Context) -> Output {

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use ah_conversation::{
-    Access, Context, DisplayKey, Input, Interface, Output, Tool, ToolSpec, ToolUse,
+    Access, Context, DisplayKey, Foresight, Input, Interface, Output, Tool, ToolExtras, ToolSpec,
+    ToolUse,
 };
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -82,12 +83,22 @@ impl Tool for NotebookEdit {
         self.0.access_to_change(input)
     }
 
-    async fn foreseen(&self, call: &ToolUse) -> Option<Output> {
-        self.0.foreseen(call, changing(call)).await
+    fn extras(&self) -> ToolExtras<'_> {
+        ToolExtras {
+            foresight: Some(self),
+            ..ToolExtras::default()
+        }
     }
 
     async fn run(&self, call: &ToolUse, context: &Context) -> Output {
         self.0.run(call, context, changing(call)).await
+    }
+}
+
+#[async_trait]
+impl Foresight for NotebookEdit {
+    async fn foreseen(&self, call: &ToolUse) -> Output {
+        self.0.foreseen(call, changing(call)).await
     }
 }
 

@@ -1,7 +1,7 @@
 //! The tools that enter and leave mode `plan`. Permitting the call changes the mode; the tools only tell the model.
 
 use ah_conversation::{
-    Access, Context, Input, Interaction, Interface, Output, Tool, ToolSpec, ToolUse,
+    Access, Context, Input, Interaction, Interface, Output, Tool, ToolExtras, ToolSpec, ToolUse,
 };
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -67,8 +67,11 @@ impl Tool for ExitPlan {
         vec![Access::Ask(Interaction::Plan(plan))]
     }
 
-    fn is_for_scripts(&self) -> bool {
-        false
+    fn extras(&self) -> ToolExtras<'_> {
+        ToolExtras {
+            is_for_model_alone: true,
+            ..ToolExtras::default()
+        }
     }
 
     async fn run(&self, call: &ToolUse, _: &Context) -> Output {
@@ -92,8 +95,11 @@ impl Tool for EnterPlan {
         vec![Access::Ask(Interaction::ToPlan)]
     }
 
-    fn is_for_scripts(&self) -> bool {
-        false
+    fn extras(&self) -> ToolExtras<'_> {
+        ToolExtras {
+            is_for_model_alone: true,
+            ..ToolExtras::default()
+        }
     }
 
     async fn run(&self, _: &ToolUse, _: &Context) -> Output {

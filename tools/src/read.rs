@@ -12,14 +12,15 @@ use std::io::{self, Read as _, Seek as _};
 use std::sync::Arc;
 
 use ah_conversation::{
-    Access, Audio, Content, Context, Input, Interface, Output, ResultBlock, Tool, ToolSpec, ToolUse,
+    Access, Audio, Content, Context, Input, Interface, Output, ResultBlock, Tool, ToolExtras,
+    ToolSpec, ToolUse,
 };
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::arguments::Count;
 use crate::blocking::Stoppable;
@@ -97,8 +98,11 @@ impl Tool for Read {
         self.tool.access(input)
     }
 
-    fn words_of(&self, details: &Value) -> Option<String> {
-        text::words_of(details)
+    fn extras(&self) -> ToolExtras<'_> {
+        ToolExtras {
+            words_of: Some(text::words_of),
+            ..ToolExtras::default()
+        }
     }
 
     async fn run(&self, call: &ToolUse, context: &Context) -> Output {

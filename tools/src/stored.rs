@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use ah_conversation::{
-    Access, Context, DisplayKey, Input, Output, Store, Tool, ToolSpec, ToolUse, Truncation,
+    Access, Context, DisplayKey, Input, Output, Store, Tool, ToolExtras, ToolSpec, ToolUse,
+    Truncation,
 };
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -52,6 +53,10 @@ impl Tool for Stored {
 
     fn access(&self, _: &Input) -> Vec<Access> {
         Vec::new()
+    }
+
+    fn extras(&self) -> ToolExtras<'_> {
+        ToolExtras::default()
     }
 
     async fn run(&self, call: &ToolUse, _: &Context) -> Output {

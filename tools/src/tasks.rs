@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ah_conversation::{Access, Context, DisplayKey, Input, Output, Tasks, Tool, ToolSpec, ToolUse};
+use ah_conversation::{
+    Access, Context, DisplayKey, Input, Output, Tasks, Tool, ToolExtras, ToolSpec, ToolUse,
+};
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -73,6 +75,10 @@ impl Tool for TaskOutput {
         Vec::new()
     }
 
+    fn extras(&self) -> ToolExtras<'_> {
+        ToolExtras::default()
+    }
+
     async fn run(&self, call: &ToolUse, _: &Context) -> Output {
         let OutputArguments {
             task_id,
@@ -104,6 +110,10 @@ impl Tool for TaskStop {
     /// Returns none: ending a task does nothing that the call which started it was not allowed to do.
     fn access(&self, _: &Input) -> Vec<Access> {
         Vec::new()
+    }
+
+    fn extras(&self) -> ToolExtras<'_> {
+        ToolExtras::default()
     }
 
     async fn run(&self, call: &ToolUse, _: &Context) -> Output {

@@ -3,7 +3,9 @@
 //! The list is the input of the last call, so it is kept in the conversation and nowhere else: a session that is resumed
 //! or forked has the list of its messages.
 
-use ah_conversation::{Access, Context, Input, Interface, Output, Tool, ToolSpec, ToolUse};
+use ah_conversation::{
+    Access, Context, Input, Interface, Output, Tool, ToolExtras, ToolSpec, ToolUse,
+};
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -67,8 +69,11 @@ impl Tool for Todo {
         Vec::new()
     }
 
-    fn is_for_scripts(&self) -> bool {
-        false
+    fn extras(&self) -> ToolExtras<'_> {
+        ToolExtras {
+            is_for_model_alone: true,
+            ..ToolExtras::default()
+        }
     }
 
     async fn run(&self, call: &ToolUse, context: &Context) -> Output {

@@ -3,7 +3,9 @@
 use std::io::Read as _;
 use std::sync::Arc;
 
-use ah_conversation::{Access, Context, Input, Interface, Output, Tool, ToolSpec, ToolUse};
+use ah_conversation::{
+    Access, Context, Foresight, Input, Interface, Output, Tool, ToolExtras, ToolSpec, ToolUse,
+};
 use async_trait::async_trait;
 use bstr::ByteSlice;
 use schemars::JsonSchema;
@@ -66,12 +68,22 @@ impl Tool for Write {
         self.0.access(input)
     }
 
-    async fn foreseen(&self, call: &ToolUse) -> Option<Output> {
-        self.0.foreseen(call, put).await
+    fn extras(&self) -> ToolExtras<'_> {
+        ToolExtras {
+            foresight: Some(self),
+            ..ToolExtras::default()
+        }
     }
 
     async fn run(&self, call: &ToolUse, context: &Context) -> Output {
         self.0.run(call, context, put).await
+    }
+}
+
+#[async_trait]
+impl Foresight for Write {
+    async fn foreseen(&self, call: &ToolUse) -> Output {
+        self.0.foreseen(call, put).await
     }
 }
 

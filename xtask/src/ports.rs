@@ -1,7 +1,7 @@
 //! Default methods of ports: what wraps a port and forgets one of them answers for what it wraps, and nobody notices.
 //!
-//! So a trait that some type implements and that is held as `dyn` has none. Those of earlier are counted in [`KNOWN`], and
-//! may only become fewer.
+//! So a trait that some type implements and that is held as `dyn` has none. What only some implementations have is a value, whose
+//! default is nothing (`ToolExtras`), or another port (`Mailbox`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -15,11 +15,7 @@ use crate::tidy;
 /// Crates of fakes and checks, which hold no port of the product.
 const OUTSIDE: [&str; 3] = ["xtask", "testkit", "fuzz"];
 
-/// Number of default methods of each port that still has some. Programs of others implement these three, and a small one
-/// has nothing to say in most of them.
-const KNOWN: [(&str, usize); 3] = [("Provider", 4), ("Store", 6), ("Tool", 6)];
-
-/// Returns every port that has other default methods than are known.
+/// Returns every port that has default methods.
 pub fn faults(root: &Path, folders: &[String]) -> Result<Vec<String>> {
     let mut traits = Traits::default();
     for folder in folders {
@@ -35,7 +31,7 @@ pub fn faults(root: &Path, folders: &[String]) -> Result<Vec<String>> {
             }
         }
     }
-    Ok(traits.faults(&KNOWN))
+    Ok(traits.faults())
 }
 
 /// What is known of the traits of the workspace, by their names.
@@ -91,37 +87,17 @@ impl Traits {
         }
     }
 
-    fn faults(&self, known: &[(&str, usize)]) -> Vec<String> {
+    fn faults(&self) -> Vec<String> {
         let is_port = |name: &str| self.implemented.contains(name) && self.held.contains(name);
-        let ports = self.defaults.iter().filter(|(name, _)| is_port(name));
-        let ports: BTreeMap<&str, &Vec<String>> =
-            ports.map(|(name, methods)| (&**name, methods)).collect();
-        let allowed = |name: &str| {
-            known
-                .iter()
-                .find(|(it, _)| *it == name)
-                .map_or(0, |it| it.1)
-        };
-        let more = ports
-            .iter()
-            .filter(|(name, methods)| methods.len() > allowed(name));
-        let more = more.map(|(name, methods)| {
+        let ports = self.defaults.iter();
+        let ports = ports.filter(|(name, methods)| is_port(name) && !methods.is_empty());
+        let fault = |(name, methods): (&String, &Vec<String>)| {
             format!(
-                "the port `{name}` has the default methods {}, {} more than known; each type that implements it says \
-                 what it does",
-                methods.join(", "),
-                methods.len() - allowed(name)
+                "the port `{name}` has the default methods {}; each type that implements it says what it does",
+                methods.join(", ")
             )
-        });
-        let fewer = known.iter().filter_map(|(name, count)| {
-            let now = ports.get(name).map_or(0, |methods| methods.len());
-            (now < *count).then(|| {
-                format!(
-                    "xtask/src/ports.rs: the port `{name}` has {now} default methods; lower {count}"
-                )
-            })
-        });
-        more.chain(fewer).collect()
+        };
+        ports.map(fault).collect()
     }
 }
 
@@ -152,15 +128,12 @@ fn name_before(tokens: &[Token<'_>], at: usize) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// Returns the faults of a source text, where one default method of `Old` is known.
+    /// Returns the faults of a source text.
     fn faults_of(text: &str) -> Vec<String> {
         let mut traits = Traits::default();
         traits.read(text);
-        traits.faults(&[("Old", 1)])
+        traits.faults()
     }
-
-    const OLD: &str =
-        "trait Old { fn a(&self) { } }\nimpl Old for A { }\nfn f(old: &dyn Old) { }\n";
 
     #[test]
     fn a_default_method_of_a_port_is_refused() {
@@ -180,15 +153,7 @@ mod tests {
             ),
             ("trait Port { fn a(&self) { } }\nimpl Port for A { }", 0),
         ] {
-            assert_eq!(faults_of(&format!("{OLD}{text}")).len(), expected, "{text}");
+            assert_eq!(faults_of(text).len(), expected, "{text}");
         }
-    }
-
-    #[test]
-    fn a_count_that_has_fallen_is_lowered() {
-        assert_eq!(
-            faults_of("trait Old { fn a(&self); }\nimpl Old for A { }\nfn f(old: &dyn Old) { }"),
-            ["xtask/src/ports.rs: the port `Old` has 0 default methods; lower 1"]
-        );
     }
 }

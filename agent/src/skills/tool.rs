@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use ah_conversation::{
-    Access, Context, DisplayKey, Input, Interface, Output, Tool, ToolSpec, ToolUse, Truncation,
+    Access, Context, DisplayKey, Input, Interface, Output, Tool, ToolExtras, ToolSpec, ToolUse,
+    Truncation,
 };
 use async_trait::async_trait;
 use serde_json::json;
@@ -60,6 +61,10 @@ impl Tool for SkillTool {
 
     fn access(&self, _: &Input) -> Vec<Access> {
         Vec::new()
+    }
+
+    fn extras(&self) -> ToolExtras<'_> {
+        ToolExtras::default()
     }
 
     async fn run(&self, call: &ToolUse, _: &Context) -> Output {

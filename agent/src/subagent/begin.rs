@@ -238,7 +238,7 @@ impl Subagents {
         let isolation = self.kinds.isolation.as_ref();
         let isolation = isolation.ok_or("there are no worktrees for subagents here")?;
         let place = isolation.enter().await?;
-        let tasks = place.tools().iter().filter_map(|tool| tool.tasks());
+        let tasks = place.tools().iter().filter_map(|tool| tool.extras().tasks);
         self.registry.set_own(id, tasks);
         settings.prompt = self.kinds.prompt(agent, place.context()).into();
         let places = &mut settings.permissions.places;

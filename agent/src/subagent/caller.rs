@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use ah_conversation::{
     Access, Branch, Caller, CheckInForce, ContentBlock, Context, ExitReason, Input, Limits,
-    LiveOutput, Output, Provider, Role, Task, TaskKind, Tool, ToolSpec, ToolUse, Truncation,
-    interrupted,
+    LiveOutput, Output, Provider, Role, Task, TaskKind, Tool, ToolExtras, ToolSpec, ToolUse,
+    Truncation, interrupted,
 };
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
@@ -129,7 +129,7 @@ impl Caller for SessionCaller {
             ..from.clone()
         };
         let tools = self.parent.tools.iter().cloned();
-        let tools = tools.filter(|tool| tool.is_for_scripts());
+        let tools = tools.filter(|tool| !tool.extras().is_for_model_alone);
         let tools = Toolbox::callable(tools.map(|tool| Arc::new(Longer::of(tool)) as Arc<_>));
         let session = Session::open(ports, tools, self.settings(&*answering)).await;
         let mut session = match session {
@@ -209,16 +209,16 @@ impl Longer {
 
 #[async_trait]
 impl Tool for Longer {
-    fn inner(&self) -> Option<&dyn Tool> {
-        Some(&*self.tool)
-    }
-
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
 
     fn access(&self, input: &Input) -> Vec<Access> {
         self.tool.access(input)
+    }
+
+    fn extras(&self) -> ToolExtras<'_> {
+        self.tool.extras()
     }
 
     async fn run(&self, call: &ToolUse, context: &Context) -> Output {

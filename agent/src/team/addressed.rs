@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ah_conversation::{
-    Branch, FileStep, Mail, MailKind, OutputPage, Record, Store, StoreError, ToolUseId, Transcript,
+    Branch, Mail, MailKind, Mailbox, OutputPage, Record, SharedState, Store, StoreError, ToolUseId,
+    Transcript,
 };
 use async_trait::async_trait;
 
@@ -50,18 +51,6 @@ impl Store for Addressed {
         Ok(())
     }
 
-    async fn mail(&self, kind: MailKind) -> Result<Vec<Mail>, StoreError> {
-        let mut mail = self.store.mail(kind).await?;
-        if kind == MailKind::Steer {
-            mail.extend(self.team.letters(&self.name).await);
-        }
-        Ok(mail)
-    }
-
-    async fn wait_for_mail(&self, at_most: Duration) {
-        self.store.wait_for_mail(at_most).await;
-    }
-
     async fn output(
         &self,
         call: &ToolUseId,
@@ -75,27 +64,30 @@ impl Store for Addressed {
         self.store.spool_path(call)
     }
 
-    async fn file_steps(&self) -> Result<Vec<FileStep>, StoreError> {
-        self.store.file_steps().await
+    fn mailbox(&self) -> Option<&dyn Mailbox> {
+        Some(self)
     }
 
-    async fn file_content(&self, hash: &str) -> Result<Option<Vec<u8>>, StoreError> {
-        self.store.file_content(hash).await
-    }
-
-    async fn note(&self, key: &str) -> Result<Option<String>, StoreError> {
-        self.store.note(key).await
-    }
-
-    async fn rest(&self) {
-        self.store.rest().await;
-    }
-
-    async fn wake(&self) -> Result<bool, StoreError> {
-        self.store.wake().await
+    fn shared(&self) -> Option<&dyn SharedState> {
+        self.store.shared()
     }
 
     fn branch(self: Arc<Self>, branch: Branch) -> Arc<dyn Store> {
         self.store.clone().branch(branch)
+    }
+}
+
+#[async_trait]
+impl Mailbox for Addressed {
+    async fn mail(&self, kind: MailKind) -> Result<Vec<Mail>, StoreError> {
+        let mut mail = self.store.mail(kind).await?;
+        if kind == MailKind::Steer {
+            mail.extend(self.team.letters(&self.name).await);
+        }
+        Ok(mail)
+    }
+
+    async fn wait_for_mail(&self, at_most: Duration) {
+        self.store.wait_for_mail(at_most).await;
     }
 }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use ah_conversation::{Access, Context, Input, Interface, Output, Tool, ToolSpec, ToolUse};
+use ah_conversation::{
+    Access, Context, Input, Interface, Output, Tool, ToolExtras, ToolSpec, ToolUse,
+};
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -305,8 +307,11 @@ impl Tool for TeamTool {
         Vec::new()
     }
 
-    fn is_for_scripts(&self) -> bool {
-        false
+    fn extras(&self) -> ToolExtras<'_> {
+        ToolExtras {
+            is_for_model_alone: true,
+            ..ToolExtras::default()
+        }
     }
 
     async fn run(&self, call: &ToolUse, context: &Context) -> Output {

@@ -28,7 +28,7 @@ fn replaced(other: Value, tool: Option<&dyn Tool>) -> Output {
         (Value::String(text), _) => Output::text(text),
         (other, None) => Output::text(other.to_string()),
         (other, Some(tool)) => {
-            let words = tool.words_of(&other);
+            let words = tool.extras().words_of.and_then(|words_of| words_of(&other));
             Output::text(words.unwrap_or_else(|| other.to_string())).with_details(other)
         }
     }

@@ -133,7 +133,8 @@ fn a_call_stands_for_that_of_the_named_tool() {
         (json!({"name": "a"}), Some(json!({}))),
         (json!({"input": {}}), None),
     ] {
-        let stands_for = call.stands_for(&input.clone().into());
+        let stands_for = call.extras().stands_for.unwrap();
+        let stands_for = stands_for(&input.clone().into());
         let expected = expected.map(|expected| ("a".to_owned(), expected.into()));
         assert_eq!(stands_for, expected, "{input}");
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ah_agent::checkpoint::{Files, Rewind, record};
-use ah_conversation::{Access, MessageId, Store, redo, undo};
+use ah_conversation::{Access, MessageId, SharedState as _, Store, redo, undo};
 use ah_testkit::world::{SessionStore, Steps};
 use proptest::prelude::*;
 

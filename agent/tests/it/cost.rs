@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use ah_conversation::{
-    Cost, EventStream, ExitReason, FallbackNotice, Model, ModelUsage, Provider, Request,
-    StreamEvent, Usage,
+    Cost, EventStream, ExitReason, FallbackNotice, Model, ModelUsage, Provider, ProviderExtras,
+    Request, StreamEvent, UnseenUse, Usage,
 };
 use ah_testkit::script::{PricePerMillion, Scenario, Scripted, Turn, says, scenario, uses};
 use futures_util::{StreamExt, stream};
@@ -38,6 +38,10 @@ struct Replaced(Scripted);
 impl Provider for Replaced {
     fn model(&self) -> &Model {
         self.0.model()
+    }
+
+    fn extras(&self) -> ProviderExtras<'_> {
+        self.0.extras()
     }
 
     fn stream(&self, request: Request) -> EventStream {
@@ -97,15 +101,24 @@ impl Provider for KeptWarm {
         self.0.model()
     }
 
+    fn extras(&self) -> ProviderExtras<'_> {
+        ProviderExtras {
+            unseen: Some(self),
+            ..self.0.extras()
+        }
+    }
+
+    fn stream(&self, request: Request) -> EventStream {
+        self.0.stream(request)
+    }
+}
+
+impl UnseenUse for KeptWarm {
     fn end_pause(&self) -> Vec<Usage> {
         vec![Usage {
             cache_read_input_tokens: 777,
             ..Usage::default()
         }]
-    }
-
-    fn stream(&self, request: Request) -> EventStream {
-        self.0.stream(request)
     }
 }
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use ah_conversation::{
-    BlockStart, ContentBlock, EventStream, Fields, Message, Model, Opaque, Provider, Request, Role,
-    StreamEvent, Usage, estimate_message,
+    BlockStart, ContentBlock, EventStream, Fields, Message, Model, Opaque, Provider,
+    ProviderExtras, Request, Role, StreamEvent, Usage, estimate_message,
 };
 use ah_testkit::script::{Scripted, Turn, says, uses_all};
 use futures_util::{StreamExt, stream};
@@ -22,6 +22,10 @@ fn seal(of: &str) -> Fields {
 impl Provider for Sealing {
     fn model(&self) -> &Model {
         self.0.model()
+    }
+
+    fn extras(&self) -> ProviderExtras<'_> {
+        self.0.extras()
     }
 
     fn stream(&self, request: Request) -> EventStream {

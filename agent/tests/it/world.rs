@@ -16,10 +16,10 @@ use ah_agent::{
 };
 use ah_conversation::{
     Access, Branch, CheckInForce, ContentBlock, Context, Elicitation, ElicitationAnswer, Host,
-    HostPermission, Input, Limits, Mail, MailKind, Message, Nobody, Output, OutputPage,
+    HostPermission, Input, Limits, MailKind, Mailbox, Message, Nobody, Output, OutputPage,
     PermissionAnswer, PermissionMode, PermissionRequest, PermissionUpdate, Permissions, Provider,
-    Record, Request, Rulebook, Sampling, Store, StoreError, TaskUpdate, Thinking, Tool, ToolSpec,
-    ToolUse, ToolUseId, Transcript, Truncation,
+    Record, Request, Rulebook, Sampling, SharedState, Store, StoreError, TaskUpdate, Thinking,
+    Tool, ToolExtras, ToolSpec, ToolUse, ToolUseId, Transcript, Truncation,
 };
 use ah_testkit::script::{Scenario, Scripted, Turn, scenario};
 use ah_testkit::show;
@@ -562,10 +562,6 @@ impl Store for Mortal {
         self.store.append(records).await
     }
 
-    async fn mail(&self, kind: MailKind) -> Result<Vec<Mail>, StoreError> {
-        self.store.mail(kind).await
-    }
-
     async fn output(
         &self,
         call: &ToolUseId,
@@ -579,16 +575,12 @@ impl Store for Mortal {
         self.store.spool_path(call)
     }
 
-    async fn note(&self, key: &str) -> Result<Option<String>, StoreError> {
-        self.store.note(key).await
+    fn mailbox(&self) -> Option<&dyn Mailbox> {
+        self.store.mailbox()
     }
 
-    async fn rest(&self) {
-        self.store.rest().await;
-    }
-
-    async fn wake(&self) -> Result<bool, StoreError> {
-        self.store.wake().await
+    fn shared(&self) -> Option<&dyn SharedState> {
+        self.store.shared()
     }
 
     fn branch(self: Arc<Self>, branch: Branch) -> Arc<dyn Store> {
@@ -668,6 +660,10 @@ impl Tool for Fake {
 
     fn access(&self, _: &Input) -> Vec<Access> {
         vec![self.access.clone()]
+    }
+
+    fn extras(&self) -> ToolExtras<'_> {
+        ToolExtras::default()
     }
 
     async fn run(&self, call: &ToolUse, context: &Context) -> Output {

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use schemars::{JsonSchema, schema_for};
 use serde::de::DeserializeOwned;
 
-use super::{Access, Context, Input, Output, Tool, ToolSpec, ToolUse};
+use super::{Access, Context, Input, Output, Tool, ToolExtras, ToolSpec, ToolUse};
 
 /// Makes a tool of `run`. Arguments that do not fit are answered by an error that names the fault, so `run` never sees them.
 ///
@@ -106,6 +106,10 @@ where
             true => Vec::new(),
             false => vec![Access::Unknown],
         }
+    }
+
+    fn extras(&self) -> ToolExtras<'_> {
+        ToolExtras::default()
     }
 
     async fn run(&self, call: &ToolUse, _: &Context) -> Output {

@@ -112,8 +112,11 @@ fn unknown<'a>(tools: &Layered, config: &'a Config) -> impl Iterator<Item = &'a 
 fn built_in(sources: Sources<'_>, loader: &ToolLoader, config: &Config) -> Layered {
     let check = { sources.check.get() }
         .map(|_| Arc::new(CheckTool::new(sources.check, config.project_root.clone())));
-    let of_check = check.iter().filter_map(|tool| tool.tasks());
-    let of_subagents = sources.subagents.iter().filter_map(|tool| tool.tasks());
+    let of_check = check.iter().filter_map(|tool| tool.extras().tasks);
+    let of_subagents = sources
+        .subagents
+        .iter()
+        .filter_map(|tool| tool.extras().tasks);
     let deps = ToolDeps {
         workspace: loader.workspace.clone(),
         shell: loader.shell.clone(),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ah_conversation::{PermissionMode, Provider, WebSearch};
+use ah_conversation::{PermissionMode, Provider};
 use ah_sandbox::Allowlist;
 use ah_tools::{BRAVE, Search, Web};
 
@@ -77,7 +77,7 @@ fn search(
     warnings: &mut Vec<String>,
 ) -> Result<Option<Search>, Error> {
     // Results of a server's search would be missing in a recording.
-    let can = config.run.record.is_none() && provider.search(&WebSearch::default()).is_some();
+    let can = config.run.record.is_none() && provider.extras().search.is_some();
     let of_model = || can.then(|| Search::Model(provider.clone()));
     let key = config.environment.get(BRAVE_KEY).map(str::to_owned);
     let brave = || {

@@ -3,7 +3,7 @@
 use std::path::{Component, Path};
 
 use ah_config::Error;
-use ah_conversation::{Record, Store as _, json};
+use ah_conversation::{Record, SharedState as _, Store as _, json};
 use ah_git::GitError;
 use ah_store::SessionStore;
 use serde::{Deserialize, Serialize};

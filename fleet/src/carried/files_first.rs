@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ah_conversation::{
-    Branch, CallStart, FileStep, Mail, MailKind, OutputPage, Record, Store, StoreError, ToolUseId,
+    Branch, CallStart, Mailbox, OutputPage, Record, SharedState, Store, StoreError, ToolUseId,
     Transcript,
 };
 use ah_engine::warn::Warn;
@@ -131,14 +131,6 @@ impl Store for FilesFirst {
         self.inner.append(records).await
     }
 
-    async fn mail(&self, kind: MailKind) -> Result<Vec<Mail>, StoreError> {
-        self.inner.mail(kind).await
-    }
-
-    async fn wait_for_mail(&self, at_most: Duration) {
-        self.inner.wait_for_mail(at_most).await;
-    }
-
     async fn output(
         &self,
         call: &ToolUseId,
@@ -152,24 +144,12 @@ impl Store for FilesFirst {
         self.inner.spool_path(call)
     }
 
-    async fn file_steps(&self) -> Result<Vec<FileStep>, StoreError> {
-        self.inner.file_steps().await
+    fn mailbox(&self) -> Option<&dyn Mailbox> {
+        self.inner.mailbox()
     }
 
-    async fn file_content(&self, hash: &str) -> Result<Option<Vec<u8>>, StoreError> {
-        self.inner.file_content(hash).await
-    }
-
-    async fn note(&self, key: &str) -> Result<Option<String>, StoreError> {
-        self.inner.note(key).await
-    }
-
-    async fn rest(&self) {
-        self.inner.rest().await;
-    }
-
-    async fn wake(&self) -> Result<bool, StoreError> {
-        self.inner.wake().await
+    fn shared(&self) -> Option<&dyn SharedState> {
+        self.inner.shared()
     }
 
     fn branch(self: Arc<Self>, branch: Branch) -> Arc<dyn Store> {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use ah_beneath::Folder;
 use ah_config::Error;
-use ah_conversation::{Environment, Record, SessionId, Store as _};
+use ah_conversation::{Environment, Record, SessionId, SharedState as _, Store as _};
 use ah_git::{Git, Owner, fetch_variables};
 use ah_store::SessionStore;
 use tokio::sync::Mutex;

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use ah_config::Error;
 use ah_conversation::{
-    Clock as _, ContentBlock, Environment, MailKind, Message, MessageId, Origin, Record, Role,
-    Store as _, StoreError,
+    Clock as _, ContentBlock, Environment, MailKind, Mailbox as _, Message, MessageId, Origin,
+    Record, Role, Store as _, StoreError,
 };
 use ah_ids::SystemClock;
 use ah_process::{Command, CommandOutcome, Ending, Keep};

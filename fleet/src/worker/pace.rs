@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use ah_conversation::{
-    Cost, ErrorClass, EventKind, EventStream, Model, Provider, ProviderError, Request, StoreError,
+    Cost, ErrorClass, EventKind, EventStream, Model, Provider, ProviderError, ProviderExtras,
+    Request, StoreError,
 };
 use ah_store::fleet::{Admission, Fleet};
 use futures_util::{FutureExt as _, stream};
@@ -92,12 +93,12 @@ pub(super) struct Paced {
 }
 
 impl Provider for Paced {
-    fn inner(&self) -> Option<&dyn Provider> {
-        Some(&*self.inner)
-    }
-
     fn model(&self) -> &Model {
         self.inner.model()
+    }
+
+    fn extras(&self) -> ProviderExtras<'_> {
+        self.inner.extras()
     }
 
     fn stream(&self, request: Request) -> EventStream {

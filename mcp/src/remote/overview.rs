@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use ah_conversation::{
-    Access, Context, Input, Interface, Output, ServerState, Tool, ToolSpec, ToolUse,
+    Access, Context, Input, Interface, Output, ServerState, Tool, ToolExtras, ToolSpec, ToolUse,
 };
 use async_trait::async_trait;
 use serde_json::json;
@@ -71,6 +71,10 @@ impl Tool for ServersTool {
         Vec::new()
     }
 
+    fn extras(&self) -> ToolExtras<'_> {
+        ToolExtras::default()
+    }
+
     async fn run(&self, _: &ToolUse, _: &Context) -> Output {
         settled(&self.servers).await;
         let lines: Vec<_> = self.servers.iter().map(|server| state_of(server)).collect();
@@ -117,6 +121,10 @@ impl Tool for PendingTool {
 
     fn access(&self, _: &Input) -> Vec<Access> {
         vec![access(self.server.is_confined(), false)]
+    }
+
+    fn extras(&self) -> ToolExtras<'_> {
+        ToolExtras::default()
     }
 
     async fn run(&self, call: &ToolUse, context: &Context) -> Output {

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ah_conversation::{
-    Access, Context, DisplayKey, Input, Interface, Output, Tool, ToolSpec, ToolUse, Truncation,
+    Access, Context, DisplayKey, Input, Interface, Output, Tool, ToolExtras, ToolSpec, ToolUse,
+    Truncation,
 };
 use async_trait::async_trait;
 use rmcp::RoleClient;
@@ -208,6 +209,10 @@ impl Tool for ListResources {
         Vec::new()
     }
 
+    fn extras(&self) -> ToolExtras<'_> {
+        ToolExtras::default()
+    }
+
     /// Returns a line for each resource and template; the details are the resources without the templates.
     async fn run(&self, call: &ToolUse, _: &Context) -> Output {
         let name = call.input.get("server").and_then(Value::as_str);
@@ -300,6 +305,10 @@ impl Tool for ReadResource {
         std::iter::once(access(is_confined, true))
             .chain(file)
             .collect()
+    }
+
+    fn extras(&self) -> ToolExtras<'_> {
+        ToolExtras::default()
     }
 
     async fn run(&self, call: &ToolUse, _: &Context) -> Output {

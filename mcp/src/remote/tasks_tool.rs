@@ -4,7 +4,9 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ah_conversation::{Access, Context, Input, Interface, Output, Tool, ToolSpec, ToolUse};
+use ah_conversation::{
+    Access, Context, Input, Interface, Output, Tool, ToolExtras, ToolSpec, ToolUse,
+};
 use async_trait::async_trait;
 use rmcp::model::{Task, TaskStatus};
 use serde_json::json;
@@ -83,6 +85,10 @@ impl Tool for TasksTool {
         let found = self.found(input);
         let is_confined = found.is_some_and(|(_, _, server)| server.is_confined());
         vec![access(is_confined, true)]
+    }
+
+    fn extras(&self) -> ToolExtras<'_> {
+        ToolExtras::default()
     }
 
     async fn run(&self, call: &ToolUse, context: &Context) -> Output {

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ah_conversation::{
-    Access, Content, Context, Input, Output, ProgressSink, ResultBlock, Tool, ToolSpec, ToolUse,
+    Access, Content, Context, Input, Output, ProgressSink, ResultBlock, Tool, ToolExtras, ToolSpec,
+    ToolUse,
 };
 use async_trait::async_trait;
 use rmcp::RoleClient;
@@ -54,6 +55,10 @@ impl Tool for RemoteTool {
     fn access(&self, _: &Input) -> Vec<Access> {
         let promised = self.definition.status.read_only == Some(true);
         vec![access(self.is_confined, promised)]
+    }
+
+    fn extras(&self) -> ToolExtras<'_> {
+        ToolExtras::default()
     }
 
     async fn run(&self, call: &ToolUse, context: &Context) -> Output {

@@ -15,8 +15,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use ah_conversation::{
-    ErrorClass, EventStream, Model, Price, Provider, ProviderError, Request, RetryNotice,
-    StreamEvent,
+    ErrorClass, EventStream, Model, Price, Provider, ProviderError, ProviderExtras, Request,
+    RetryNotice, StreamEvent,
 };
 use futures_core::Stream;
 
@@ -160,12 +160,12 @@ pub struct Recorder {
 }
 
 impl Provider for Recorder {
-    fn inner(&self) -> Option<&dyn Provider> {
-        Some(&*self.inner)
-    }
-
     fn model(&self) -> &Model {
         self.inner.model()
+    }
+
+    fn extras(&self) -> ProviderExtras<'_> {
+        self.inner.extras()
     }
 
     fn stream(&self, request: Request) -> EventStream {

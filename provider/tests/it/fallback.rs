@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ah_conversation::{Delta, Message, Origin, Provider, StreamEvent, Usage};
+use ah_conversation::{Delta, Message, Origin, Provider, StreamEvent, UnseenUse as _, Usage};
 use ah_provider::fallback::Fallback;
 use ah_provider::retry::{Policy, Retrying};
 use ah_provider::script::Script;

@@ -299,7 +299,7 @@ async fn a_server_that_refuses_the_newer_features_is_asked_without_them_from_the
         let error = json!({"error": {"message": refusal}}).to_string();
         let loopback = Server::start(vec![plain(status, "", &error), said(), said()]).await;
         let provider = connected(&loopback, "gpt-6.2-sol");
-        assert!(provider.continuity().appends_tools);
+        assert!(provider.extras().continuity.appends_tools);
         for _ in 0..2 {
             let events = asked(&provider).await;
             assert_eq!(events.last(), Some(&StreamEvent::Ended), "{refusal}");
@@ -309,7 +309,7 @@ async fn a_server_that_refuses_the_newer_features_is_asked_without_them_from_the
             .map(|request| request.contains("instructions"))
             .collect();
         assert_eq!(forms, [false, true, true], "{refusal}");
-        let continuity = provider.continuity();
+        let continuity = provider.extras().continuity;
         assert!(!continuity.appends_tools && !continuity.appends_thinking);
         // It is the model that does so.
         assert!(continuity.binds_thinking);

@@ -117,7 +117,13 @@ async fn findings_are_read_from_the_answer() {
         allowed_domains: vec!["a.com".to_owned()],
         ..WebSearch::default()
     };
-    let found = model.search(&wanted).unwrap().await.unwrap();
+    let found = model
+        .extras()
+        .search
+        .unwrap()
+        .search(&wanted)
+        .await
+        .unwrap();
     let hit = Hit {
         title: "A".to_owned(),
         address: "https://a.com".to_owned(),
@@ -153,11 +159,8 @@ async fn a_failed_search_is_an_error() {
         ("ANTHROPIC_BASE_URL", address.as_str()),
     ];
     let model = with(&variables, |options| connect("sonnet", options)).unwrap();
-    let fault = model
-        .search(&WebSearch::default())
-        .unwrap()
-        .await
-        .unwrap_err();
+    let search = model.extras().search.unwrap();
+    let fault = search.search(&WebSearch::default()).await.unwrap_err();
     assert_eq!(
         fault.to_string(),
         "the server's search failed: max_uses_exceeded"

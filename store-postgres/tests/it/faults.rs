@@ -16,8 +16,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ah_conversation::{
-    CallState, Clock as _, ContentBlock, MailKind, Message, MessageId, Origin, Record, Role,
-    SessionId, Store as _, StoreError, ToolResult,
+    CallState, Clock as _, ContentBlock, MailKind, Mailbox as _, Message, MessageId, Origin,
+    Record, Role, SessionId, Store as _, StoreError, ToolResult,
 };
 use ah_ids::SystemClock;
 use ah_store::fleet::{End, Fleet, NewRun, Run, Timing, Wish};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ah_conversation::{Clock as _, MailKind, Question, SessionId, Store as _, Time};
+use ah_conversation::{Clock as _, MailKind, Mailbox as _, Question, SessionId, Time};
 use ah_ids::SystemClock;
 use ah_store::fleet::{
     ALL, Admission, End, Fleet, Limit, NewRun, RunState, Schedules as _, Start, Timing, Wish,

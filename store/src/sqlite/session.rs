@@ -12,8 +12,8 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use ah_conversation::{
-    Branch, Clock, FileStep, Mail, MailKind, MessageId, OutputPage, Record, SessionId, Store,
-    StoreError, ToolUseId, Transcript,
+    Branch, Clock, FileStep, Mail, MailKind, Mailbox, MessageId, OutputPage, Record, SessionId,
+    SharedState, Store, StoreError, ToolUseId, Transcript,
 };
 use async_trait::async_trait;
 use tokio::sync::oneshot;
@@ -401,6 +401,41 @@ impl Store for SessionStore {
         self.change(Change::Append(None, records)).await.map(|_| ())
     }
 
+    async fn output(
+        &self,
+        call: &ToolUseId,
+        offset: usize,
+        limit: usize,
+    ) -> Result<Option<OutputPage>, StoreError> {
+        let call = call.clone();
+        self.perform("cannot read", move |database| {
+            database.tree().page(&call, offset, limit)
+        })
+        .await
+    }
+
+    fn spool_path(&self, call: &ToolUseId) -> PathBuf {
+        outputs::free_path(&self.outputs, call)
+    }
+
+    fn mailbox(&self) -> Option<&dyn Mailbox> {
+        Some(self)
+    }
+
+    fn shared(&self) -> Option<&dyn SharedState> {
+        Some(self)
+    }
+
+    fn branch(self: Arc<Self>, branch: Branch) -> Arc<dyn Store> {
+        Arc::new(AgentBranch {
+            session: self,
+            branch,
+        })
+    }
+}
+
+#[async_trait]
+impl Mailbox for SessionStore {
     async fn mail(&self, kind: MailKind) -> Result<Vec<Mail>, StoreError> {
         if let Some(logged) = &self.logged {
             return logged.log().mail(kind).await;
@@ -428,24 +463,10 @@ impl Store for SessionStore {
             tokio::time::sleep(at_most.min(LOOK)).await;
         }
     }
+}
 
-    async fn output(
-        &self,
-        call: &ToolUseId,
-        offset: usize,
-        limit: usize,
-    ) -> Result<Option<OutputPage>, StoreError> {
-        let call = call.clone();
-        self.perform("cannot read", move |database| {
-            database.tree().page(&call, offset, limit)
-        })
-        .await
-    }
-
-    fn spool_path(&self, call: &ToolUseId) -> PathBuf {
-        outputs::free_path(&self.outputs, call)
-    }
-
+#[async_trait]
+impl SharedState for SessionStore {
     async fn file_steps(&self) -> Result<Vec<FileStep>, StoreError> {
         self.perform("cannot read", |database| database.file_steps())
             .await
@@ -474,13 +495,6 @@ impl Store for SessionStore {
 
     async fn wake(&self) -> Result<bool, StoreError> {
         self.perform("cannot open", Database::wake).await
-    }
-
-    fn branch(self: Arc<Self>, branch: Branch) -> Arc<dyn Store> {
-        Arc::new(AgentBranch {
-            session: self,
-            branch,
-        })
     }
 }
 
@@ -511,10 +525,6 @@ impl Store for AgentBranch {
         self.session.change(change).await.map(|_| ())
     }
 
-    async fn mail(&self, _: MailKind) -> Result<Vec<Mail>, StoreError> {
-        Ok(Vec::new())
-    }
-
     async fn output(
         &self,
         call: &ToolUseId,
@@ -528,16 +538,12 @@ impl Store for AgentBranch {
         self.session.spool_path(call)
     }
 
-    async fn file_steps(&self) -> Result<Vec<FileStep>, StoreError> {
-        self.session.file_steps().await
+    fn mailbox(&self) -> Option<&dyn Mailbox> {
+        None
     }
 
-    async fn file_content(&self, hash: &str) -> Result<Option<Vec<u8>>, StoreError> {
-        self.session.file_content(hash).await
-    }
-
-    async fn note(&self, key: &str) -> Result<Option<String>, StoreError> {
-        self.session.note(key).await
+    fn shared(&self) -> Option<&dyn SharedState> {
+        self.session.shared()
     }
 
     fn branch(self: Arc<Self>, branch: Branch) -> Arc<dyn Store> {

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ah_conversation::{
-    Branch, CallState, Content, FileCause, FileChange, FileState, FilesLeft, MailKind, Prefix,
-    Record, Spool, Store, Time, ToolUseId,
+    Branch, CallState, Content, FileCause, FileChange, FileState, FilesLeft, MailKind,
+    Mailbox as _, Prefix, Record, SharedState as _, Spool, Store, Time, ToolUseId,
 };
 use ah_store::SessionStore;
 

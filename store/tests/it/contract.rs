@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use ah_conversation::{
-    CallState, Content, ContentBlock, Event, EventKind, Image, MailKind, Message, MessageId,
-    Origin, Record, ResultBlock, Role, Spool, Store, ToolResult, ToolUseId,
+    CallState, Content, ContentBlock, Event, EventKind, Image, MailKind, Mailbox as _, Message,
+    MessageId, Origin, Record, ResultBlock, Role, Spool, Store, ToolResult, ToolUseId,
 };
 use ah_store::SessionStore;
 

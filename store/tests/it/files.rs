@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ah_conversation::{FileCause, FileChange, FileState, MessageId, Record, Store, Time};
+use ah_conversation::{
+    FileCause, FileChange, FileState, MessageId, Record, SharedState as _, Store, Time,
+};
 use ah_store::SessionStore;
 
 use crate::fixture::World;

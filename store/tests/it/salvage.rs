@@ -5,7 +5,7 @@ use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ah_conversation::{Message, Origin, Record, Store};
+use ah_conversation::{Mailbox as _, Message, Origin, Record, Store};
 use ah_store::{Notice, OpenError, Paths, Queue, SessionStore, Tree};
 use rusqlite::Connection;
 

@@ -6,7 +6,9 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 use std::{env, fs, thread};
 
-use ah_conversation::{ContentBlock, MailKind, Origin, Record, Role, Store};
+use ah_conversation::{
+    ContentBlock, MailKind, Mailbox as _, Origin, Record, Role, SharedState as _, Store,
+};
 use ah_store::{Holder, OpenError, Paths, Queue, SessionStore, Tree};
 
 use crate::fixture::{Speaker, World, append, open_and_load, open_quietly};

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use ah_agent::{Leaving, RunOutcome, Session, SessionChange, Stop};
 use ah_conversation::{
-    Clock as _, ContentBlock, ExitReason, Image, MailKind, MessageId, Store as _, StoreError,
+    Clock as _, ContentBlock, ExitReason, Image, MailKind, Mailbox as _, MessageId, StoreError,
     Verification,
 };
 use ah_ids::SystemClock;

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ah_conversation::{
-    Access, Context, Denied, Embedded, HiddenFiles, Input, Interface, Output, Tool, ToolSpec,
-    ToolUse,
+    Access, Context, Denied, Embedded, HiddenFiles, Input, Interface, Output, Tool, ToolExtras,
+    ToolSpec, ToolUse,
 };
 use async_trait::async_trait;
 
@@ -109,6 +109,10 @@ impl Tool for LuaTool {
 
     fn access(&self, _: &Input) -> Vec<Access> {
         match *self {}
+    }
+
+    fn extras(&self) -> ToolExtras<'_> {
+        ToolExtras::default()
     }
 
     async fn run(&self, _: &ToolUse, _: &Context) -> Output {

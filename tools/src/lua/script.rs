@@ -11,7 +11,8 @@ mod state;
 mod step;
 
 use ah_conversation::{
-    Access, Context, DisplayKey, Input, Interface, Output, Tool, ToolSpec, ToolUse, Truncation,
+    Access, Context, DisplayKey, Input, Interface, Output, Tool, ToolExtras, ToolSpec, ToolUse,
+    Truncation,
 };
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -58,8 +59,11 @@ impl Tool for Script {
         Vec::new()
     }
 
-    fn is_for_scripts(&self) -> bool {
-        false
+    fn extras(&self) -> ToolExtras<'_> {
+        ToolExtras {
+            is_for_model_alone: true,
+            ..ToolExtras::default()
+        }
     }
 
     async fn run(&self, call: &ToolUse, context: &Context) -> Output {

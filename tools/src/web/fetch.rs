@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use ah_conversation::{
-    Access, Context, DisplayKey, Input, Interface, ModelUsage, Output, Tool, ToolSpec, ToolUse,
-    Truncation,
+    Access, Context, DisplayKey, Input, Interface, ModelUsage, Output, Tool, ToolExtras, ToolSpec,
+    ToolUse, Truncation,
 };
 use async_trait::async_trait;
 use reqwest::{StatusCode, Url};
@@ -134,6 +134,10 @@ impl Tool for WebFetch {
         url.iter()
             .map(|url| Access::Host(address::host(url)))
             .collect()
+    }
+
+    fn extras(&self) -> ToolExtras<'_> {
+        ToolExtras::default()
     }
 
     async fn run(&self, call: &ToolUse, _: &Context) -> Output {

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use ah_conversation::{
     Access, Context, DisplayKey, Findings, Hit, Input, Interface, ModelUsage, Output, Tool,
-    ToolSpec, ToolUse, WebSearch, json,
+    ToolExtras, ToolSpec, ToolUse, WebSearch, json,
 };
 use async_trait::async_trait;
 use reqwest::{RequestBuilder, Url};
@@ -54,9 +54,10 @@ impl SearchTool {
     async fn find(&self, wanted: &WebSearch) -> Result<Findings, String> {
         match &self.search {
             Search::Model(provider) => {
-                let search = provider
-                    .search(wanted)
-                    .ok_or("this model's server does not search")?;
+                let search = provider.extras().search;
+                let search = search
+                    .ok_or("this model's server does not search")?
+                    .search(wanted);
                 search.await.map_err(|error| error.to_string())
             }
             Search::Searxng(address) => {
@@ -99,6 +100,10 @@ impl Tool for SearchTool {
 
     fn access(&self, _: &Input) -> Vec<Access> {
         vec![Access::Unknown]
+    }
+
+    fn extras(&self) -> ToolExtras<'_> {
+        ToolExtras::default()
     }
 
     async fn run(&self, call: &ToolUse, _: &Context) -> Output {

@@ -172,7 +172,7 @@ async fn a_command_in_the_background_is_named_asked_and_stopped() {
     let folder = Folder::new();
     let bash = bash_of(&folder, Interface::AgentSdk);
     let (output, stop) = {
-        let tasks = Vec::from_iter(bash.tasks());
+        let tasks = Vec::from_iter(bash.extras().tasks);
         (TaskOutput::new(tasks.clone()), TaskStop::new(tasks))
     };
     let ask = async |tool: &dyn Tool, input: Value| call(tool, &folder, "ask", input).await;

@@ -15,7 +15,7 @@ use ah_conversation::{
     Access, CheckInForce, Completion, Content, ContentBlock, Context, Delta, Environment, Image,
     Input, Limits, MailKind, Model, Output, PermissionMode, PermissionUpdate, Permissions,
     Provider, ResultBlock, Role, Rulebook, Sampling, ServerPrompt, ServerStatus, Servers,
-    ServersChange, StreamEvent, Thinking, Tool, ToolSpec, ToolUse, Truncation,
+    ServersChange, StreamEvent, Thinking, Tool, ToolExtras, ToolSpec, ToolUse, Truncation,
 };
 use ah_testkit::ids::SystemClock;
 use ah_testkit::provider;
@@ -320,6 +320,10 @@ impl Tool for Scripted {
 
     fn access(&self, _: &Input) -> Vec<Access> {
         vec![Access::Read("x".into())]
+    }
+
+    fn extras(&self) -> ToolExtras<'_> {
+        ToolExtras::default()
     }
 
     async fn run(&self, call: &ToolUse, _: &Context) -> Output {

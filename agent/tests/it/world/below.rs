@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ah_conversation::{
-    Branch, Mail, MailKind, Model, Models, OutputPage, Provider, ProviderError, Record, Store,
-    StoreError, ToolUseId, Transcript,
+    Branch, Mailbox, Model, Models, OutputPage, Provider, ProviderError, Record, SharedState,
+    Store, StoreError, ToolUseId, Transcript,
 };
 use async_trait::async_trait;
 
@@ -28,10 +28,6 @@ impl Store for Below {
         self.store.append(records).await
     }
 
-    async fn mail(&self, kind: MailKind) -> Result<Vec<Mail>, StoreError> {
-        self.store.mail(kind).await
-    }
-
     async fn output(
         &self,
         call: &ToolUseId,
@@ -45,8 +41,12 @@ impl Store for Below {
         self.store.spool_path(call)
     }
 
-    async fn note(&self, key: &str) -> Result<Option<String>, StoreError> {
-        self.store.note(key).await
+    fn mailbox(&self) -> Option<&dyn Mailbox> {
+        self.store.mailbox()
+    }
+
+    fn shared(&self) -> Option<&dyn SharedState> {
+        self.store.shared()
     }
 
     fn branch(self: Arc<Self>, branch: Branch) -> Arc<dyn Store> {

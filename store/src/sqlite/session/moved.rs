@@ -6,7 +6,7 @@ use std::io::{self, Read as _, Write as _};
 use std::sync::Arc;
 
 use ah_beneath::Folder;
-use ah_conversation::{Cost, MailKind, MessageId, Record, Store as _, StoreError};
+use ah_conversation::{Cost, MailKind, Mailbox as _, MessageId, Record, StoreError};
 use rustix::fs::OFlags;
 
 use super::SessionStore;

@@ -6,8 +6,8 @@ use std::thread;
 use std::time::Duration;
 
 use ah_conversation::{
-    BlockStart, EventStream, LiveOutput, Model, Output, Price, Provider, Request, ResultBlock,
-    Role, StopReason, StreamEvent, ToolResult, ToolUse, ToolUseId, Usage,
+    BlockStart, EventStream, LiveOutput, Model, Output, Price, Provider, ProviderExtras, Request,
+    ResultBlock, Role, StopReason, StreamEvent, ToolResult, ToolUse, ToolUseId, Usage,
 };
 use futures_util::{StreamExt as _, stream};
 use serde_json::json;
@@ -118,6 +118,10 @@ impl Answering {
 impl Provider for Answering {
     fn model(&self) -> &Model {
         &self.model
+    }
+
+    fn extras(&self) -> ProviderExtras<'_> {
+        ProviderExtras::default()
     }
 
     fn stream(&self, request: Request) -> EventStream {
