@@ -122,6 +122,7 @@ pub fn parse(arguments: Vec<OsString>, names: &KnownNames<'_>) -> Result<Invocat
         Some(_) => interface_of(&sorted.options),
         None => interface,
     };
+    sorted.check_session()?;
     let mut without_meaning = foreign_options(&matches);
     let mut options = Options::from_arg_matches(&matches).map_err(|error| explain(&error, None))?;
     options.given = sorted.options;

@@ -183,10 +183,7 @@ fn options_of_the_other_agent_mean_what_they_mean_there() {
             &["-p", "-r", "no such title", "hi"],
             "resume no such title; prompt hi",
         ),
-        (
-            &["-r", "no such title", "hi"],
-            "resume ; prompt no such title hi",
-        ),
+        (&["-r", "no such title"], "resume ; prompt no such title"),
         (
             &["-p", "--add-dir", "a", "b", "do it"],
             "add a,b; prompt do it",
@@ -306,7 +303,8 @@ fn resume_takes_a_word_only_if_it_names_a_session() {
             "refactoring",
             Some("go"),
         ),
-        (&["-r", "fix", "it"], "", Some("fix it")),
+        (&["-r", "fix it"], "", Some("fix it")),
+        (&["-r", "--", "fix", "it"], "", Some("fix it")),
         (
             &["--resume", "01ARZ3NDEKTSV4RRFFQ69G5FAV"],
             "01ARZ3NDEKTSV4RRFFQ69G5FAV",
@@ -320,8 +318,6 @@ fn resume_takes_a_word_only_if_it_names_a_session() {
         (&["--resume=01ARZ", "go"], "01ARZ", Some("go")),
         (&["-r", "01ARZ3NDEKT", "go"], "01ARZ3NDEKT", Some("go")),
         (&["-r", "01ARZ3ND"], "01ARZ3ND", None),
-        (&["-r", "01ARZ", "go"], "", Some("01ARZ go")),
-        (&["-r", "CHANGELOG", "it"], "", Some("CHANGELOG it")),
         (&["-r", "-m", "opus"], "", None),
     ] {
         let invocation = parsed(words);
@@ -338,6 +334,35 @@ fn resume_takes_a_word_only_if_it_names_a_session() {
             }),
             "{words:?}"
         );
+    }
+}
+
+/// A name with a slip in it never becomes a prompt that is paid for.
+#[test]
+fn a_word_behind_resume_that_names_no_session_is_an_error() {
+    for (words, word, prompt) in [
+        (
+            &["-r", "refactorign", "go on"][..],
+            "refactorign",
+            "refactorign go on",
+        ),
+        (&["-r", "refactorign"], "refactorign", "refactorign"),
+        (&["-r", "fix", "-m", "opus", "it"], "fix", "fix it"),
+        (
+            &["-r", "no such title", "hi"],
+            "no such title",
+            "no such title hi",
+        ),
+        (&["-r", "01ARZ", "go"], "01ARZ", "01ARZ go"),
+    ] {
+        let error = parse_words(words).unwrap_err();
+        assert_eq!(
+            error.message,
+            format!("no session has the id or name `{word}`")
+        );
+        let hint = error.hint.unwrap();
+        let way = format!("to send it as a prompt: ah -r -- {prompt}");
+        assert!(hint.contains(&way), "{hint}");
     }
 }
 

@@ -8,6 +8,7 @@
 
 use std::ffi::{OsStr, OsString};
 
+use ah_config::Error;
 use ah_conversation::{Effort, Interface, ToolName};
 use ah_engine::plan::is_uuid;
 use ah_engine::worktrees::is_name;
@@ -37,6 +38,8 @@ pub struct Sorted {
     pub words: Vec<OsString>,
     /// Whether `--` says that the words are a prompt.
     pub is_prompt: bool,
+    /// The word behind `-r`, if that is not its value, since it names no session.
+    pub behind_resume: Option<OsString>,
 }
 
 impl Sorted {
@@ -78,6 +81,24 @@ impl Sorted {
             }
         });
         warning
+    }
+
+    /// Fails if the word behind `-r` must be meant for a session and names none: it is not a whole prompt in quotes.
+    pub fn check_session(&self) -> Result<(), Error> {
+        let (Some(word), Some(first)) = (&self.behind_resume, self.words.first()) else {
+            return Ok(());
+        };
+        let word = word.to_string_lossy();
+        let is_prompt = self.words.len() == 1 && word.contains(char::is_whitespace);
+        if self.subcommand.is_some() || *word != *first.to_string_lossy() || is_prompt {
+            return Ok(());
+        }
+        let words = self.words.iter().map(|word| word.to_string_lossy());
+        let prompt = words.collect::<Vec<_>>().join(" ");
+        let error = Error::usage(format!("no session has the id or name `{word}`"));
+        Err(error.hint(format!(
+            "`ah sessions` lists them; to send it as a prompt: ah -r -- {prompt}"
+        )))
     }
 
     /// Returns the command line in an order that the parser accepts.
@@ -157,9 +178,15 @@ pub fn sort(
             is_foreign,
         };
         rules.take(option, &argument, &mut takes, &mut sorted.options);
+        if sorted.options.last().is_some_and(|last| last == NO_SESSION) {
+            sorted.behind_resume = arguments.peek().cloned();
+        }
     }
     sorted
 }
+
+/// `-r` without a value.
+const NO_SESSION: &str = "--resume=";
 
 /// Takes the next word, if the function accepts it.
 type Taker<'a> = dyn FnMut(&dyn Fn(&str) -> bool) -> Option<OsString> + 'a;
