@@ -609,6 +609,10 @@ fn what_is_named_and_takes_nothing_more_answers() {
     fs::create_dir(&other).unwrap();
     let other = other.to_str().unwrap().to_owned();
     git(&world.project(), &["init", "--quiet"]);
+    let shop = r#"{"name": "shop", "owner": {"name": "Ada"}, "plugins": [{"name": "tent", "source": "./tent"}]}"#;
+    world.write("shop/.claude-plugin/marketplace.json", shop);
+    let add = ["plugin", "marketplace", "add", "./shop"];
+    world.as_typed(add).run().expect(0);
     for (words, said) in [
         (&["-h"][..], "Examples:"),
         (&["--help"], "Usage: ah"),
@@ -617,13 +621,18 @@ fn what_is_named_and_takes_nothing_more_answers() {
         (&["scan"], "Where?"),
         (&["models"], "sonnet"),
         (&["models", "--json"], "claude-sonnet"),
-        (&["plugin", "list"], ""),
-        (&["plugin", "list", "--available"], ""),
-        (&["plugin", "marketplace", "list"], ""),
-        (&["worktree"], ""),
+        (&["plugin", "list"], "no plugins yet"),
+        (&["plugin", "list", "--available"], "tent@shop"),
+        (&["plugin", "marketplace", "list"], "shop"),
+        (&["worktree"], "no worktrees yet"),
     ] {
         let ended = world.as_typed(words.iter().copied()).run().expect(0);
-        assert!(ended.stdout.contains(said), "{words:?}: {}", ended.stdout);
+        // That a list is empty is no output.
+        let shown = ended.stdout + &ended.stderr;
+        assert!(
+            !said.is_empty() && shown.contains(said),
+            "{words:?}: {shown}"
+        );
     }
 }
 
