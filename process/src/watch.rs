@@ -7,7 +7,7 @@
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read, Seek, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::ExitStatusExt;
 use std::process::{self, ExitStatus};
 use std::sync::Arc;
 use std::thread;
@@ -424,7 +424,7 @@ fn spawn(
         match &command.bounds {
             // In a session of its own, it leads a group as well.
             Some(bounds) => bounds.hold(&mut direct)?,
-            None => _ = direct.process_group(0),
+            None => ah_sandbox::without_terminal(&mut direct),
         }
         let child = start(|| direct.spawn()).map_err(|error| error.to_string())?;
         return Ok((child, None));

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 /// What a command may do at most, with all that it starts: read, and change files in some folders. It connects to nothing,
-/// and reaches no terminal.
+/// and reaches no terminal, nor any other device.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bounds {
     /// Whether it may do all that this process may, but for what is withheld and for the terminal.

@@ -23,6 +23,7 @@
 
 mod access;
 mod allowlist;
+mod apart;
 mod bounds;
 mod command;
 mod confinement;
@@ -54,6 +55,7 @@ mod unsupported;
 
 pub use access::{Access, Grant, Tier};
 pub use allowlist::{Allowlist, Authority, AuthorityError, Domain, Egress, Host, is_public};
+pub use apart::without_terminal;
 pub use bounds::{Bounds, Withheld};
 pub use command::{Invocation, SetupError, Streams, Terminal};
 pub use confinement::Confinement;

@@ -248,6 +248,36 @@ fn no_command_obeys_the_session_of_a_stranger() {
     }
 }
 
+/// On the page a session that came with a folder is not taken for one of the user's until they have continued it.
+#[test]
+fn the_session_of_a_stranger_is_listed_as_such() {
+    for (made, is_strange) in [(Made::Stranger, true), (Made::UserAndChanged, false)] {
+        let (world, id) = laid(made);
+        let server = Server::new([says(ANSWER)]);
+        let free = ["--no-sandbox", "--dangerously-skip-permissions"];
+        let serve = free.into_iter().chain(["-m", "sonnet", "serve"]);
+        let client = Client::of(world.asking(&server, serve).start());
+        let title = || {
+            let listed = client.get("/v1/sessions").json;
+            let sessions = listed["sessions"].as_array().unwrap();
+            let session = sessions.iter().find(|it| it["id"] == *id);
+            session.unwrap()["title"].as_str().unwrap().to_owned()
+        };
+        assert_eq!(
+            title().contains("not made by you"),
+            is_strange,
+            "{}",
+            title()
+        );
+        let place = |what: &str| format!("/v1/sessions/{id}{what}");
+        let begun = client.post(&place("/prompt"), &json!({"prompt": "go on"}));
+        assert!(begun.status < 300, "{begun:?}");
+        client.events(&place("/events"), None).until_idle();
+        assert!(!title().contains("not made by you"), "{}", title());
+        client.end();
+    }
+}
+
 /// A pipe in the place of a session's file: nobody waits for the other end.
 #[test]
 fn no_command_waits_for_a_pipe_among_the_sessions() {

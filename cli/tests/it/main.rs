@@ -83,6 +83,7 @@ mod stream_json;
 mod streams;
 mod talk;
 mod teams;
+mod terminals;
 mod tiers;
 mod tool_search;
 mod tools;

@@ -46,6 +46,7 @@ const ROLES: &[Role] = &[
             "permissions::a_denied_command_does_not_run_in_any_mode",
             "denied::generated::nothing_of_a_denied_file_is_stored",
             "hostile_text::a_question_writes_out_what_nothing_shows",
+            "terminals::what_runs_unasked_neither_writes_to_a_terminal_nor_reads_from_it",
         ],
     ),
     Role(
@@ -78,6 +79,7 @@ const ROLES: &[Role] = &[
             "trust::sessions_are_not_written_through_a_link_of_an_untrusted_folder",
             "forged::no_door_obeys_what_the_user_has_not_recorded",
             "forged::no_command_obeys_the_session_of_a_stranger",
+            "forged::the_session_of_a_stranger_is_listed_as_such",
             "forged::a_queue_that_came_with_a_folder_is_not_run",
             "agents::an_untrusted_definition_widens_nothing",
             "plugins::a_plugin_in_a_project_that_is_not_trusted_runs_nothing",
@@ -180,7 +182,7 @@ const GAPS: &[(&str, &str)] = &[
         "A rule names one file, and a copy is another one",
     ),
     (
-        "Outside the sandbox, an allowed command can write to your terminal by its number (`/dev/pts/3`)",
+        "Outside the sandbox, an allowed command can use your terminals by their numbers (`/dev/pts/3`)",
         "It has your rights, and the terminal is yours; what closes it (no new rights, a user namespace) would break `sudo`. What runs \
          unasked cannot, and no command has it as `/dev/tty`",
     ),

@@ -142,10 +142,11 @@ async fn a_command_within_bounds_connects_to_nothing() {
 }
 
 #[tokio::test]
-async fn a_command_within_bounds_has_no_terminal() {
+async fn no_command_has_the_terminal() {
     let scratch = scratch();
     let line = "read -r _ _ _ _ _ session _ < /proc/$$/stat; [ $session = $$ ] && echo own";
-    assert_eq!(scratch.run(line).await.1, "");
+    assert_eq!(scratch.run(line).await.1, "own\n");
+    assert_ne!(scratch.run("cat < /dev/tty").await.0, Ending::Exited(0));
     let (_, output) = run(bounded(&scratch, line, &Bounds::default())).await;
     assert_eq!(output, "own\n");
     let (ending, _) = run(bounded(&scratch, "cat < /dev/tty", &Bounds::default())).await;

@@ -1,6 +1,6 @@
 //! Second layer: Landlock enforces the same policy again, so that a faulty mount is no escape.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs::{self, File, Metadata};
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -86,26 +86,40 @@ pub(crate) fn restrict(tier: Tier, layout: &Layout) -> SetupResult<()> {
 
 /// Returns a ruleset that keeps a process within the bounds. What they do not limit is not governed.
 pub(crate) fn bounded(bounds: &Bounds) -> SetupResult<OwnedFd> {
-    let reading = AccessFs::ReadFile | AccessFs::ReadDir | AccessFs::Execute;
-    let hides = !bounds.hidden.is_empty();
-    let content = if hides {
-        AccessFs::ReadFile.into()
-    } else {
-        BitFlags::EMPTY
-    };
-    let device = AccessFs::WriteFile | AccessFs::IoctlDev | content;
+    let listed = AccessFs::ReadDir | AccessFs::Execute;
+    let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev;
     let devices = ["null", "zero", "full", "random", "urandom"];
-    let devices = devices.map(|name| Rule::new(Path::new("/dev").join(name), device));
+    let devices = devices.map(|name| Rule::new(Path::new(DEVICES).join(name), device));
     let writable = { bounds.writable.iter() }.map(|path| Rule::new(path, rights(Access::ALL)));
     let mut rules: Vec<_> = devices.into_iter().chain(writable).collect();
-    if hides {
-        Around::new(Access::READ, &bounds.hidden).add(Path::new("/"), &mut rules);
-    }
-    let governed = |abi| (AccessFs::from_all(abi) & !reading) | content;
+    readable(&bounds.hidden, &mut rules);
+    let governed = |abi| AccessFs::from_all(abi) & !listed;
     let scope = Scope::AbstractUnixSocket | Scope::Signal;
     let ruleset = ruleset(governed, AccessNet::from_all(BEST), scope, rules)
         .map_err(|error| format!("landlock: {error}"))?;
     Option::<OwnedFd>::from(ruleset).ok_or_else(|| "landlock: not known to this kernel".to_owned())
+}
+
+/// Where devices are. What is typed at a terminal could be read there, by its number.
+const DEVICES: &str = "/dev";
+
+/// Adds the rules for reading everything but devices, and what is hidden.
+fn readable(hidden: &[PathBuf], rules: &mut Vec<Rule>) {
+    let around = Around::new(hidden);
+    let top = Path::new("/");
+    if around.hidden.contains(top) {
+        return;
+    }
+    for entry in fs::read_dir(top).into_iter().flatten().flatten() {
+        let path = entry.path();
+        // The target of a link has rules at its own path.
+        let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
+        if !is_link && path != Path::new(DEVICES) {
+            around.add(&path, Access::READ, rules);
+        }
+    }
+    let shared = Path::new(DEVICES).join("shm");
+    around.add(&shared, Access::READ, rules);
 }
 
 /// Returns the ruleset that refuses what it governs of an ABI's accesses to files, and of those to the network, but for what
@@ -168,19 +182,25 @@ pub(crate) fn is_new_enough() -> bool {
 
 fn rules(tier: Tier, layout: &Layout) -> Vec<Rule> {
     let mut rules = Vec::new();
+    let around = match tier.has_namespaces() {
+        true => None,
+        false => Some(Around::new(&layout.masked)),
+    };
     for mount in &layout.mounts {
         if layout.way.iter().any(|(folder, _)| *folder == mount.path) {
             continue;
         }
         // With mounts of their own, hidden paths are covered already.
-        if tier.has_namespaces() {
+        let Some(around) = &around else {
             rules.push(Rule::new(&mount.path, rights(mount.access)));
-        } else if !mount.access.is_read_only() {
+            continue;
+        };
+        if !mount.access.is_read_only() {
             let rule = Rule::new(&mount.path, rights(mount.access));
             let seen = mount.identity.map(Seen::Inode);
             rules.push(Rule { seen, ..rule });
         } else {
-            Around::new(mount.access, &layout.masked).add(&mount.path, &mut rules);
+            around.add(&mount.path, mount.access, &mut rules);
         }
     }
     // What is read in these folders has rules of its own.
@@ -216,45 +236,46 @@ fn rules(tier: Tier, layout: &Layout) -> Vec<Rule> {
     rules
 }
 
-/// Rules around what is hidden. A rule holds for all below, so where something is hidden there, each of its neighbours gets one;
-/// of the folders on the way, only the names can be seen.
+/// What is hidden, for rules around it. A rule holds for all below, so where something is hidden there, each of its neighbours gets
+/// one; of the folders on the way, only the names can be seen.
 struct Around<'a> {
-    access: Access,
-    hidden: &'a [PathBuf],
+    /// In an order in which what is below a path comes next.
+    hidden: BTreeSet<&'a Path>,
     /// By which they are known under a name that they have been given meanwhile.
     inodes: HashSet<Identity>,
 }
 
 impl<'a> Around<'a> {
-    fn new(access: Access, hidden: &'a [PathBuf]) -> Self {
+    fn new(hidden: &'a [PathBuf]) -> Self {
         let found = hidden
             .iter()
             .filter_map(|path| fs::symlink_metadata(path).ok());
         Self {
-            access,
-            hidden,
+            hidden: hidden.iter().map(PathBuf::as_path).collect(),
             inodes: found.map(|found| Known::of(&found).inode).collect(),
         }
     }
 
-    fn add(&self, path: &Path, rules: &mut Vec<Rule>) {
+    /// Adds the rules that give this access to what is at a path and below, but for what is hidden.
+    fn add(&self, path: &Path, access: Access, rules: &mut Vec<Rule>) {
         let is_hidden = |found: &Metadata| self.inodes.contains(&Known::of(found).inode);
         let Ok(found) = fs::symlink_metadata(path) else {
             return;
         };
-        if is_hidden(&found) || self.hidden.iter().any(|hidden| hidden == path) {
+        let next = self.hidden.range(path..).next();
+        if is_hidden(&found) || next.is_some_and(|hidden| *hidden == path) {
             return;
         }
         let rule = |rights| Rule::of(Seen::Inode(Known::of(&found).inode), path, rights);
-        if !self.hidden.iter().any(|hidden| hidden.starts_with(path)) {
-            rules.push(rule(rights(self.access)));
+        if next.is_none_or(|hidden| !hidden.starts_with(path)) {
+            rules.push(rule(rights(access)));
             return;
         }
         rules.push(rule(AccessFs::ReadDir.into()));
         for entry in fs::read_dir(path).into_iter().flatten().flatten() {
             // The target of a link has rules at its own path.
             if entry.file_type().is_ok_and(|kind| !kind.is_symlink()) {
-                self.add(&entry.path(), rules);
+                self.add(&entry.path(), access, rules);
             }
         }
     }
