@@ -136,7 +136,7 @@ impl ToolSearch {
     /// Sets the tools that can be found, and returns the tools for it. They are the same as before unless the list in the
     /// description differs.
     pub(crate) fn tools(&self, specs: Arc<[ToolSpec]>) -> Vec<Arc<dyn Tool>> {
-        let call = self.interface.pick("tool_call", "ToolCall");
+        let call = self.interface.tool_name("tool_call");
         let purpose = match self.appends {
             true => "Makes tools of servers available to be called.".to_owned(),
             false => {
@@ -150,19 +150,19 @@ impl ToolSearch {
         *lock(&self.found) = specs;
         let search = FindTool {
             spec: own_spec(
-                self.interface.pick(SEARCH, "ToolSearch"),
+                &self.interface.tool_name(SEARCH),
                 description,
                 &json!({"query": {"type": "string"}}),
                 &["query"],
             ),
-            call: (!self.appends).then(|| call.to_owned()),
+            call: (!self.appends).then(|| call.clone()),
             tools: self.found.clone(),
         };
         if self.appends {
             return vec![Arc::new(search)];
         }
         let call = CallTool(own_spec(
-            call,
+            &call,
             "Calls a tool that was found, with `input` as its definition says.".to_owned(),
             &json!({"name": {"type": "string"}, "input": {"type": "object"}}),
             &["name", "input"],

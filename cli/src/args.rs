@@ -103,9 +103,9 @@ pub fn parse(arguments: Vec<OsString>, names: &KnownNames<'_>) -> Result<Invocat
     if sorted.subcommand.is_none() && sorted.options.iter().any(|option| option == "-h") {
         return Ok(printed(help::SHORT.to_owned(), interface));
     }
-    let warning = match interface {
-        Interface::AgentSdk => sorted.drop_foreign_nothing(),
-        Interface::Native => None,
+    let warning = match interface.stands_in() {
+        true => sorted.drop_foreign_nothing(),
+        false => None,
     };
     let matches = match matches(main, &sorted) {
         Ok(matches) => matches,

@@ -17,7 +17,7 @@ use std::process::ExitCode;
 use ah_config::overlay::{Overlay, Unpacked};
 use ah_config::trust::{Memory, Reason};
 use ah_config::{Config, Error, environment, found_file};
-use ah_conversation::{Environment, Interface};
+use ah_conversation::Environment;
 use ah_terminal::exit::{of_error, output_error};
 use ah_terminal::print::is_attended;
 use ah_terminal::{glyphs, note, report, trust, warn};
@@ -180,7 +180,7 @@ fn resolve(
     let interface = invocation.interface;
     let config = Config::resolve(overrides.clone(), interface, environment.clone(), overlay)?;
     let is_run = matches!(invocation.action, Action::Run(_));
-    let may_ask = is_run && interface == Interface::Native;
+    let may_ask = is_run && interface.asks_person();
     let is_conversation = matches!(&invocation.action, Action::Run(prompt) if prompt.text.is_none())
         && invocation.options.prompt.skill.is_none()
         && std::io::stdout().is_terminal();

@@ -151,6 +151,11 @@ impl Config {
 
     /// Returns whether no permission mode is set, so that it depends on the sandbox.
     pub fn leaves_mode_open(&self) -> bool {
-        self.interface == Interface::Native && self.permission_mode.origin == Origin::BuiltIn
+        leaves_mode_open(self.interface, &self.permission_mode)
     }
+}
+
+/// Returns whether `mode` is what nobody has set, so that it depends on the sandbox.
+pub(crate) fn leaves_mode_open(interface: Interface, mode: &Sourced<PermissionMode>) -> bool {
+    interface == Interface::Native && mode.origin == Origin::BuiltIn
 }

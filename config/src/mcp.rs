@@ -253,8 +253,8 @@ impl Config {
     /// Returns when tools of MCP servers are searched: by `ENABLE_TOOL_SEARCH`, the other agent's variable, else by the
     /// settings.
     pub fn tool_search(&self) -> ToolSearchMode {
-        let name = self.interface.pick("tool_search", "ToolSearch");
-        if self.deny.iter().any(|rule| rule.value.covers_tool(name)) {
+        let name = self.interface.tool_name("tool_search");
+        if self.deny.iter().any(|rule| rule.value.covers_tool(&name)) {
             return ToolSearchMode::Off;
         }
         let variable = self

@@ -2,6 +2,7 @@
 
 use ah_conversation::{Environment, Interface, PermissionMode};
 
+use crate::config::leaves_mode_open;
 use crate::error::Error;
 use crate::first::First;
 use crate::layers::{Folders, Layer, Sources};
@@ -35,7 +36,7 @@ pub(crate) fn permission_mode(
     let mut held = held.unwrap_or_else(|| Sourced::built_in(PermissionMode::Default));
     for (_, wanted) in wanted {
         // The default mode asks less if commands are confined.
-        let is_open = interface == Interface::Native && held.origin == Origin::BuiltIn;
+        let is_open = leaves_mode_open(interface, &held);
         // Without a sandbox, which is not known here, nobody may be asked.
         let least = match held.value {
             PermissionMode::Sandboxed => PermissionMode::DontAsk,

@@ -49,7 +49,7 @@ pub fn apply(
     layers: &mut Vec<Layer>,
     servers: &mut BTreeMap<String, Sourced<NamedServer>>,
 ) -> Result<(), Error> {
-    if interface != Interface::AgentSdk {
+    if !interface.stands_in() {
         return Ok(());
     }
     refuse_other_servers(environment)?;
@@ -74,7 +74,7 @@ pub fn drop_wildcards(
     layers: &mut [Layer],
 ) -> Vec<String> {
     let mut warnings = Vec::new();
-    if interface != Interface::AgentSdk {
+    if interface.may_allow_all() {
         return warnings;
     }
     let mut drop = |rules: &mut Vec<Rule>, origin: &Origin| {
@@ -227,7 +227,7 @@ mod tests {
             let mut environment = environment(&variables);
             let (mut layers, mut servers) = (Vec::new(), BTreeMap::new());
             apply(interface, &mut environment, &mut layers, &mut servers).unwrap();
-            let is_foreign = interface == Interface::AgentSdk;
+            let is_foreign = interface.stands_in();
             assert_eq!(environment.get("CLAUDECODE").is_some(), is_foreign);
             assert_eq!(servers.contains_key(SERVER), is_foreign);
             assert_eq!(layers.len(), if is_foreign { 3 } else { 0 });

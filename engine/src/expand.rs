@@ -81,7 +81,7 @@ impl Expanded {
     fn allow(&mut self, rules: &[String], location: &Path, config: &Config) {
         for rule in rules {
             let is_wildcard = rule.parse::<Rule>().is_ok_and(|rule| rule.tool == "*");
-            if is_wildcard && config.interface == Interface::AgentSdk {
+            if is_wildcard && !config.interface.may_allow_all() {
                 let location = location.display();
                 self.warnings.push(format!(
                     "{location}: `{rule}` in `allowed-tools` allows nothing"

@@ -10,7 +10,7 @@ use ah_agent::skills::{Skill, Skills};
 use ah_agent::styles::DEFAULT;
 use ah_config::overrides::{McpSource, PluginFolder, SystemPromptSource};
 use ah_config::{Config, Error, Overrides, extensions, parse_rules};
-use ah_conversation::{Interface, Servers, json};
+use ah_conversation::{Servers, json};
 use ah_desk::{Command, Offered, Refusal};
 use ah_mcp::{SdkHost, SdkPipe};
 use ah_protocol::stream_json::{
@@ -278,7 +278,7 @@ impl SessionOpener {
         };
         let inputs = SessionInputs {
             // Behind this interface it is a program that answers, and its settings say what it is asked.
-            has_person: config.interface == Interface::Native && config.run.host.answers_questions,
+            has_person: config.interface.asks_person() && config.run.host.answers_questions,
             host: Some(host(setting.pipes)),
             hooks: setting.hooks,
             extensions: self.extensions.clone(),

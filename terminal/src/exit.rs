@@ -39,7 +39,7 @@ pub fn code(interface: Interface, reason: &ExitReason, interrupt: Option<Interru
         (ExitReason::Interrupted | ExitReason::Aborted, Some(interrupt)) => match interrupt {
             Interrupt::Hangup => SIGNAL + 1,
             // Hosts of the Agent SDK interrupt an agent so, and expect success.
-            Interrupt::Interrupt if interface == Interface::AgentSdk => return 0,
+            Interrupt::Interrupt if !interface.has_own_exit_codes() => return 0,
             Interrupt::Interrupt => SIGNAL + 2,
             Interrupt::Quit => SIGNAL + 3,
             Interrupt::Terminate => SIGNAL + 15,
@@ -59,9 +59,9 @@ pub fn code(interface: Interface, reason: &ExitReason, interrupt: Option<Interru
         ) => LIMIT,
         (ExitReason::Refusal | ExitReason::Error | ExitReason::Aborted, _) => FAILURE,
     };
-    match interface {
-        Interface::AgentSdk if own == LIMIT => FAILURE,
-        Interface::Native | Interface::AgentSdk => own,
+    match own {
+        LIMIT if !interface.has_own_exit_codes() => FAILURE,
+        own => own,
     }
 }
 
@@ -69,7 +69,7 @@ pub fn code(interface: Interface, reason: &ExitReason, interrupt: Option<Interru
 /// errors.
 pub fn of_error(error: &Error, interface: Interface) -> u8 {
     match error.kind {
-        ErrorKind::Usage => interface.pick(USAGE, FAILURE),
+        ErrorKind::Usage if interface.has_own_exit_codes() => USAGE,
         ErrorKind::SessionBusy => TRY_AGAIN,
         ErrorKind::SandboxUnavailable => NO_SANDBOX,
         ErrorKind::OutputClosed => OUTPUT_CLOSED,

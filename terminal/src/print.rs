@@ -19,7 +19,6 @@ use std::borrow::Cow;
 use std::io::{IsTerminal as _, stderr, stdin, stdout};
 
 use ah_config::{Config, Keeping};
-use ah_conversation::Interface;
 
 use ah_conversation::neutralise;
 
@@ -78,7 +77,7 @@ pub fn patient(config: &Config, is_conversation: bool) -> Config {
 
 /// Returns the place of permanent permissions, if a person at a terminal can be asked.
 pub fn asks(config: &Config, is_conversation: bool) -> Option<Keeping> {
-    if config.interface != Interface::Native || !is_attended(is_conversation) {
+    if !config.interface.asks_person() || !is_attended(is_conversation) {
         return None;
     }
     Keeping::of(config)

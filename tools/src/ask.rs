@@ -55,10 +55,10 @@ struct QuestionOption {
 impl Ask {
     /// Returns the tool.
     pub fn new(interface: Interface) -> Self {
-        let name = interface.pick("ask_user_question", "AskUserQuestion");
+        let name = interface.tool_name("ask_user_question");
         let schema = arguments::schema::<Arguments>();
         Self {
-            spec: arguments::spec(name, include_str!("ask.md"), schema),
+            spec: arguments::spec(&name, include_str!("ask.md"), schema),
         }
     }
 }

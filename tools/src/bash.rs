@@ -215,7 +215,7 @@ impl Bash {
         // People see a description only in hosts of the Agent SDKs.
         let unused = interface.pick("description", "job");
         arguments::leave_out(&mut schema, "", unused);
-        let name = interface.pick("bash", "Bash");
+        let name = interface.tool_name("bash");
         let limits = match interface {
             Interface::Native => BashLimits::default(),
             Interface::AgentSdk => shell.limits,
@@ -229,7 +229,7 @@ impl Bash {
                 lines: Some(256),
             },
             key: Some(DisplayKey::Command("command")),
-            ..arguments::spec(name, &description, schema)
+            ..arguments::spec(&name, &description, schema)
         };
         Self {
             spec,

@@ -43,8 +43,8 @@ impl FileArguments for Arguments {
 impl Edit {
     /// Returns the tool for the files of `workspace`.
     pub fn new(workspace: Arc<Workspace>, interface: Interface) -> Self {
-        let name = interface.pick("edit", "Edit");
-        let spec = file_tool::spec::<Arguments>(interface, name, include_str!("edit.md"), 10_000);
+        let name = interface.tool_name("edit");
+        let spec = file_tool::spec::<Arguments>(interface, &name, include_str!("edit.md"), 10_000);
         Self(FileTool::new(spec, workspace, interface, Access::Write))
     }
 

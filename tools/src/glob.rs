@@ -44,11 +44,11 @@ struct Arguments {
 impl Glob {
     /// Returns the tool for the files of `workspace`.
     pub fn new(workspace: Arc<Workspace>, interface: Interface) -> Self {
-        let name = interface.pick("glob", "Glob");
+        let name = interface.tool_name("glob");
         let description = describe(interface, include_str!("glob.md"));
         let spec = ToolSpec {
             key: Some(DisplayKey::Text("pattern".into())),
-            ..arguments::spec(name, &description, arguments::schema::<Arguments>())
+            ..arguments::spec(&name, &description, arguments::schema::<Arguments>())
         };
         Self {
             spec,

@@ -78,7 +78,7 @@ enum OutputMode {
 impl Grep {
     /// Returns the tool for the files of `workspace`.
     pub fn new(workspace: Arc<Workspace>, interface: Interface) -> Self {
-        let name = interface.pick("grep", "Grep");
+        let name = interface.tool_name("grep");
         let description = describe(interface, include_str!("grep.md"));
         let mut schema = arguments::schema::<Arguments>();
         if interface == Interface::Native {
@@ -89,7 +89,7 @@ impl Grep {
         }
         let spec = ToolSpec {
             key: Some(DisplayKey::Text("pattern".into())),
-            ..arguments::spec(name, &description, schema)
+            ..arguments::spec(&name, &description, schema)
         };
         Self { spec, workspace }
     }

@@ -39,9 +39,9 @@ impl ExitPlan {
                 "type": "array", "items": prompt, "description": "Not used any more; leave it out",
             },
         });
-        let name = interface.pick("exit_plan_mode", "ExitPlanMode");
+        let name = interface.tool_name("exit_plan_mode");
         Self {
-            spec: spec(name, include_str!("plan/exit.md"), &properties),
+            spec: spec(&name, include_str!("plan/exit.md"), &properties),
         }
     }
 }
@@ -49,9 +49,9 @@ impl ExitPlan {
 impl EnterPlan {
     /// Returns the tool.
     pub fn new(interface: Interface) -> Self {
-        let name = interface.pick("enter_plan_mode", "EnterPlanMode");
+        let name = interface.tool_name("enter_plan_mode");
         Self {
-            spec: spec(name, include_str!("plan/enter.md"), &json!({})),
+            spec: spec(&name, include_str!("plan/enter.md"), &json!({})),
         }
     }
 }

@@ -65,8 +65,8 @@ impl FileArguments for Arguments {
 impl Read {
     /// Returns the tool for the files of `workspace`.
     pub fn new(workspace: Arc<Workspace>, interface: Interface) -> Self {
-        let name = interface.pick("read", "Read");
-        let spec = file_tool::spec::<Arguments>(interface, name, include_str!("read.md"), 50_000);
+        let name = interface.tool_name("read");
+        let spec = file_tool::spec::<Arguments>(interface, &name, include_str!("read.md"), 50_000);
         Self {
             tool: FileTool::new(spec, workspace, interface, Access::Read),
             seen: Arc::default(),

@@ -44,6 +44,11 @@ enum TodoStatus {
 }
 
 impl Todo {
+    /// Returns the name of the tool.
+    pub fn name(interface: Interface) -> &'static str {
+        interface.pick("todo", "TodoWrite")
+    }
+
     /// Returns the tool.
     pub fn new(interface: Interface) -> Self {
         let mut schema = arguments::schema::<Arguments>();
@@ -52,9 +57,12 @@ impl Todo {
         } else {
             arguments::leave_out(&mut schema, "/properties/todos/items", "activeForm");
         }
-        let name = interface.pick("todo", "TodoWrite");
         Self {
-            spec: arguments::spec(name, &describe(interface, include_str!("todo.md")), schema),
+            spec: arguments::spec(
+                Self::name(interface),
+                &describe(interface, include_str!("todo.md")),
+                schema,
+            ),
         }
     }
 }

@@ -37,8 +37,8 @@ impl FileArguments for Arguments {
 impl Write {
     /// Returns the tool for the files of `workspace`.
     pub fn new(workspace: Arc<Workspace>, interface: Interface) -> Self {
-        let name = interface.pick("write", "Write");
-        let spec = file_tool::spec::<Arguments>(interface, name, include_str!("write.md"), 10_000);
+        let name = interface.tool_name("write");
+        let spec = file_tool::spec::<Arguments>(interface, &name, include_str!("write.md"), 10_000);
         Self(FileTool::new(spec, workspace, interface, Access::Write))
     }
 

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use ah_conversation::{
     Access, Context, DisplayKey, Input, Interface, Output, Tool, ToolExtras, ToolSpec, ToolUse,
-    Truncation,
+    Truncation, is_same_tool,
 };
 use async_trait::async_trait;
 use serde_json::json;
 
 use super::Skills;
 
-/// Its names: our own and the SDKs'.
-const NAMES: [&str; 2] = ["skill", "Skill"];
+/// Its own name.
+const NAME: &str = "skill";
 
 /// The tool with which the model calls a skill.
 pub struct SkillTool {
@@ -24,7 +24,7 @@ impl SkillTool {
     /// Returns the name that the tool has among `tools`, if it is there.
     pub fn name_among(tools: &[ToolSpec]) -> Option<&str> {
         let mut names = tools.iter().map(|tool| tool.name.as_str());
-        names.find(|name| NAMES.contains(name))
+        names.find(|name| is_same_tool(name, NAME))
     }
 
     /// Creates the tool; `None` if no skill is listed for the model.
@@ -39,7 +39,7 @@ impl SkillTool {
             "required": [argument],
         });
         let spec = ToolSpec {
-            name: interface.pick(NAMES[0], NAMES[1]).to_owned(),
+            name: interface.tool_name(NAME),
             description: include_str!("tool.md").trim_end().to_owned(),
             input_schema: Arc::new(schema),
             guidance: None,

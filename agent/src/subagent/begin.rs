@@ -351,7 +351,7 @@ impl Subagents {
         let of_team = TeamTool::names(interface);
         let is_left_out = |name: &str| {
             is_background && ToolName(name).is_of_server()
-                || self.team.is_some() && of_team.contains(&name)
+                || self.team.is_some() && of_team.iter().any(|of_team| of_team == name)
         };
         let tools = parent
             .tools

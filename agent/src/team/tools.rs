@@ -143,7 +143,7 @@ impl TeamTool {
         let names = Self::names(interface);
         let tools = KINDS.into_iter().zip(names).map(|(kind, name)| {
             Arc::new(Self {
-                spec: spec(kind, name),
+                spec: spec(kind, &name),
                 kind,
                 team: team.clone(),
                 speaker: speaker.clone(),
@@ -153,23 +153,15 @@ impl TeamTool {
     }
 
     /// Returns the names of the tools: those that send, create, get, list and update.
-    pub(crate) fn names(interface: Interface) -> [&'static str; 5] {
-        interface.pick(
-            [
-                "send_message",
-                "task_create",
-                "task_get",
-                "task_list",
-                "task_update",
-            ],
-            [
-                "SendMessage",
-                "TaskCreate",
-                "TaskGet",
-                "TaskList",
-                "TaskUpdate",
-            ],
-        )
+    pub(crate) fn names(interface: Interface) -> [String; 5] {
+        [
+            "send_message",
+            "task_create",
+            "task_get",
+            "task_list",
+            "task_update",
+        ]
+        .map(|own| interface.tool_name(own))
     }
 
     async fn send(&self, call: &ToolUse, context: &Context) -> Result<Output, String> {

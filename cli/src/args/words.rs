@@ -124,7 +124,7 @@ pub fn sort(
     names: &KnownNames<'_>,
     interface: Interface,
 ) -> Sorted {
-    let is_foreign = interface == Interface::AgentSdk;
+    let is_foreign = interface.stands_in();
     let mut arguments = arguments.into_iter().peekable();
     let mut sorted = Sorted::default();
     while let Some(argument) = arguments.next() {

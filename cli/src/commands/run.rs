@@ -73,7 +73,7 @@ fn conversation(prompt: &TypedPrompt, options: &Options, config: &Config) -> Opt
     let does_nothing_else =
         options.prompt.skill.is_some() || options.prompt.init_only || options.checks_alone();
     let says_nothing = prompt.text.is_none() && !does_nothing_else;
-    if !says_nothing || !is_text || config.interface != Interface::Native {
+    if !says_nothing || !is_text || !config.interface.asks_person() {
         return None;
     }
     if { config.tools.profile.as_ref() }.is_some_and(|chosen| chosen.value == Profile::PlainRepl) {
@@ -235,7 +235,7 @@ async fn finish(
 
 /// Queues a person's prompt if another process holds the session; a program gets the error.
 fn wait_there(text: &str, busy: Error, options: &Options, config: &Config) -> Result<u8, Error> {
-    if config.interface == Interface::AgentSdk {
+    if !config.interface.asks_person() {
         return Err(busy);
     }
     let plan = plan(options, config.interface)?;

@@ -9,7 +9,7 @@ use ah_agent::skills::Skills;
 use ah_agent::{INHERIT, Isolation, SubagentKinds, Subagents, is_model_alias};
 use ah_config::overrides::SystemPromptSource;
 use ah_config::{Config, Error, Origin, Sourced, extensions};
-use ah_conversation::{Interface, PermissionMode, Servers};
+use ah_conversation::{PermissionMode, Servers};
 use ah_mcp::{Granted, RemoteServers};
 
 use super::mcp::{mcp_options, without_hosts};
@@ -47,7 +47,7 @@ pub fn subagents(
     let (mut agents, more) = extensions::agents(config)?;
     warnings.extend(more);
     let model = config.environment.get(MODEL);
-    if let Some(model) = model.filter(|_| config.interface == Interface::AgentSdk) {
+    if let Some(model) = model.filter(|_| config.interface.stands_in()) {
         agents.answered_by(model);
     }
     // Servers that subagents bring cannot be tested alone; a conversation asks when it begins.

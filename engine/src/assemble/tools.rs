@@ -10,7 +10,7 @@ use ah_config::extensions::TOOL_FOLDERS;
 use ah_config::profile::Profile as Chosen;
 use ah_conversation::{CheckInForce, Interface, Layer, Store, Tool, ToolName, is_same_tool};
 use ah_tools::{
-    HelpCache, Layered, LayeredTool, LuaFiles, LuaSurroundings, Profile, Shell, ToolDeps,
+    HelpCache, Layered, LayeredTool, LuaFiles, LuaSurroundings, Profile, Shell, Todo, ToolDeps,
     ToolLoader, ToolOrigin, Web, Workspace,
 };
 
@@ -139,7 +139,7 @@ fn built_in(sources: Sources<'_>, loader: &ToolLoader, config: &Config) -> Layer
     if let Some(subagents) = sources.subagents {
         let of_team = subagents.team_tools(interface);
         // A team has one list of tasks.
-        let list = interface.pick("todo", "TodoWrite");
+        let list = Todo::name(interface);
         all.retain(|tool| of_team.is_empty() || tool.spec().name != list);
         all.push(subagents);
         all.extend(of_team);

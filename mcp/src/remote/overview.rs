@@ -35,10 +35,7 @@ impl ServersTool {
     }
 
     pub(crate) fn new(servers: Arc<[Arc<Server>]>, interface: Interface) -> Self {
-        let name = match interface {
-            Interface::Native => "mcp_servers",
-            Interface::AgentSdk => "McpServers",
-        };
+        let name = interface.tool_name("mcp_servers");
         let names: Vec<_> = servers
             .iter()
             .map(|server| clean_line(&server.name, 100))
@@ -55,7 +52,7 @@ impl ServersTool {
             }
         }
         Self {
-            spec: spec(name, description, &json!({}), &[]),
+            spec: spec(&name, description, &json!({}), &[]),
             servers,
         }
     }

@@ -4,9 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ah_conversation::{
-    Access, Context, Input, Interface, Output, Tool, ToolExtras, ToolSpec, ToolUse,
-};
+use ah_conversation::{Access, Context, Input, Output, Tool, ToolExtras, ToolSpec, ToolUse};
 use async_trait::async_trait;
 use rmcp::model::{Task, TaskStatus};
 use serde_json::json;
@@ -48,10 +46,7 @@ impl TasksTool {
         if lines.is_empty() {
             return None;
         }
-        let name = match shared.options.interface {
-            Interface::Native => "mcp_tasks",
-            Interface::AgentSdk => "McpTasks",
-        };
+        let name = shared.options.interface.tool_name("mcp_tasks");
         let about = format!(
             "Waits for a task of an MCP server that was under way when the program ended, and returns its result. The \
              tasks: {}.",
@@ -59,7 +54,7 @@ impl TasksTool {
         );
         let task = json!({"type": "string", "description": "The task"});
         Some(Self {
-            spec: spec(name, about, &json!({"task": task}), &["task"]),
+            spec: spec(&name, about, &json!({"task": task}), &["task"]),
             noted,
             servers,
             shared,

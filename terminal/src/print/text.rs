@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use ah_agent::{Ready, SessionUpdate, Watcher, without_agent_id};
 use ah_conversation::{
-    Cost, DisplayKey, EventKind, Evidence, ExitReason, Interaction, Interface, PermissionAnswer,
+    Cost, DisplayKey, EventKind, Evidence, ExitReason, Interaction, PermissionAnswer,
     PermissionRequest, Progress, StreamEvent, ToolUse, ToolUseId, Usage, Verification, neutralise,
 };
 use ah_render::Line;
@@ -126,18 +126,16 @@ impl Text {
     }
 
     fn show_text(&self, state: &mut State, text: &str) {
-        match self.view.interface {
-            Interface::Native if self.is_drawn() => {
-                if !std::mem::replace(&mut state.has_shown, true) {
-                    self.part(state);
-                }
-                self.screen.draw(text);
+        if !self.view.shows_work {
+            state.answer.push_str(text);
+        } else if self.is_drawn() {
+            if !std::mem::replace(&mut state.has_shown, true) {
+                self.part(state);
             }
-            Interface::Native => {
-                state.has_shown = true;
-                self.write_answer(text);
-            }
-            Interface::AgentSdk => state.answer.push_str(text),
+            self.screen.draw(text);
+        } else {
+            state.has_shown = true;
+            self.write_answer(text);
         }
     }
 
@@ -181,9 +179,9 @@ impl Text {
         }
     }
 
-    /// Shows a spinner; hosts of the Agent SDK have nobody waiting at a terminal.
+    /// Shows a spinner.
     fn spin(&self, label: &str) {
-        if self.view.interface == Interface::Native {
+        if self.view.shows_work {
             self.screen.spin(label);
         }
     }
@@ -249,7 +247,7 @@ impl Text {
             self.screen.answer(format!("::group::{group}\n").as_bytes());
         }
         let is_shown = !self.screen.look.err_is_terminal && !prompt.is_empty();
-        if is_shown && self.view.interface == Interface::Native {
+        if is_shown && self.view.shows_work {
             self.note(&format!(">>> {}", neutralise(prompt)));
         }
     }
@@ -259,7 +257,7 @@ impl Text {
         self.end_answer(state);
         self.settle(state);
         let is_whole = reason.is_end_of_turn() || matches!(reason, ExitReason::Other(_));
-        if self.view.interface == Interface::AgentSdk && is_whole {
+        if !self.view.shows_work && is_whole {
             let last = std::mem::take(&mut state.last);
             self.write_answer(&last);
             self.screen.answer(b"\n");
@@ -267,7 +265,7 @@ impl Text {
         if let Some(stopped) = stopped(reason) {
             self.note(&self.paint.warn(stopped));
         }
-        if state.usage.total() > 0 && self.view.interface == Interface::Native {
+        if state.usage.total() > 0 && self.view.shows_work {
             let summary = match self.view.is_conversation {
                 true => brief(state),
                 false => self.summary(state),

@@ -119,7 +119,7 @@ pub async fn attach(
     };
     let id = remote.id.clone();
     let frontend = link.frontend(View {
-        interface: Interface::Native,
+        shows_work: true,
         model: remote.model.clone(),
         tools: remote.tools.clone(),
         cwd: config.environment.cwd().to_owned(),

@@ -36,13 +36,13 @@ struct Arguments {
 impl Script {
     /// Returns the tool.
     pub fn new(interface: Interface) -> Self {
-        let name = interface.pick("script", "Script");
+        let name = interface.tool_name("script");
         let description = describe(interface, include_str!("script/script.md"));
         Self {
             spec: ToolSpec {
                 key: Some(DisplayKey::Text("code".to_owned())),
                 truncation: Truncation::DEFAULT,
-                ..arguments::spec(name, &description, arguments::schema::<Arguments>())
+                ..arguments::spec(&name, &description, arguments::schema::<Arguments>())
             },
         }
     }

@@ -46,12 +46,12 @@ struct Arguments {
 impl WebFetch {
     /// Returns the tool, which reaches the web by `web`.
     pub fn new(web: Web, interface: Interface) -> Self {
-        let name = interface.pick("web_fetch", "WebFetch");
+        let name = interface.tool_name("web_fetch");
         let schema = arguments::schema::<Arguments>();
         let spec = ToolSpec {
             truncation: TRUNCATION,
             key: Some(DisplayKey::Text("url".into())),
-            ..arguments::spec(name, include_str!("fetch.md"), schema)
+            ..arguments::spec(&name, include_str!("fetch.md"), schema)
         };
         Self {
             spec,

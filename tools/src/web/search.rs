@@ -42,11 +42,11 @@ struct Arguments {
 impl SearchTool {
     /// Returns the tool, which searches with `search`.
     pub fn new(search: Search, web: Web, interface: Interface) -> Self {
-        let name = interface.pick("web_search", "WebSearch");
+        let name = interface.tool_name("web_search");
         let schema = arguments::schema::<Arguments>();
         let spec = ToolSpec {
             key: Some(DisplayKey::Text("query".into())),
-            ..arguments::spec(name, include_str!("search.md"), schema)
+            ..arguments::spec(&name, include_str!("search.md"), schema)
         };
         Self { spec, web, search }
     }

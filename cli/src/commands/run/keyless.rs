@@ -1,7 +1,6 @@
 //! A prompt without a key: people are told the way in, and with `-p` programs look for the original's words.
 
 use ah_config::{Config, Error};
-use ah_conversation::Interface;
 use ah_engine::model;
 use ah_protocol::stream_json::error_text;
 use ah_terminal::note;
@@ -17,7 +16,7 @@ pub(super) fn told(error: Error, config: &Config) -> Result<u8, Error> {
     let Some(keyless) = model::keyless(&error) else {
         return Err(error);
     };
-    if config.interface != Interface::AgentSdk {
+    if !config.interface.stands_in() {
         let way = "`ah login` asks for a key or a server and keeps it, `ah demo` needs none";
         let hint = match &error.hint {
             Some(hint) => format!("{way}; or {hint}"),

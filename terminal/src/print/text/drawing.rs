@@ -1,7 +1,7 @@
 //! A run on a terminal: laid-out answers, calls with their changes, folded thinking.
 
 use ah_agent::{SessionUpdate, without_agent_id};
-use ah_conversation::{ContentBlock, Interface, JsonText, Message, Role, ToolResult};
+use ah_conversation::{ContentBlock, JsonText, Message, Role, ToolResult};
 use ah_render::tool::{self, CallOutcome, Layout, ToolCall};
 use ah_render::{Line, Style, wrap};
 
@@ -15,7 +15,7 @@ use std::sync::PoisonError;
 impl Text {
     /// Returns whether the run is drawn; otherwise it is printed as lines, from the same events.
     pub(super) fn is_drawn(&self) -> bool {
-        self.screen.look.drawn && self.view.interface == Interface::Native
+        self.screen.look.drawn && self.view.shows_work
     }
 
     /// Separates the next block from the last one.

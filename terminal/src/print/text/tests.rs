@@ -70,7 +70,7 @@ fn view(interface: Interface) -> View {
         cache_write_1h: 6_000_000,
     };
     View {
-        interface,
+        shows_work: interface.shows_work(),
         model: Model {
             provider: "script".into(),
             name: "m".into(),

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ah_config::{Config, Keeping};
-use ah_conversation::{Interface, Model, ToolSpec};
+use ah_conversation::{Model, ToolSpec};
 use ah_engine::assemble::SessionView;
 
 /// Facts of a session that its output needs.
 pub struct View {
-    /// The native interface shows each text as it arrives, the Agent SDK one only the last answer.
-    pub interface: Interface,
+    /// Whether the work is shown as it goes on, each text as it arrives. Otherwise only the last answer is.
+    pub shows_work: bool,
     /// The model, for its context window.
     pub model: Model,
     /// The tools, for the key arguments of their calls.
@@ -33,7 +33,7 @@ impl View {
         let is_on_github = config.environment.get("GITHUB_ACTIONS") == Some("true");
         let skill = config.run.prompt.skill.clone();
         Self {
-            interface: session.interface,
+            shows_work: session.interface.shows_work(),
             model: session.model,
             tools: session.tools,
             cwd: session.cwd,

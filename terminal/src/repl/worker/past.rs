@@ -34,7 +34,7 @@ impl SessionWorker {
         (link.size.width, link.size.height) = Terminal::size();
         let config = &self.factory.opening.config;
         let frontend = link.frontend(View {
-            interface: config.interface,
+            shows_work: config.interface.shows_work(),
             model: self.session.model().clone(),
             tools: self.session.tools().specs().clone(),
             cwd: config.environment.cwd().to_owned(),
