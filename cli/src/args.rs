@@ -29,7 +29,7 @@ use clap::{ArgMatches, Command, FromArgMatches as _, Subcommand as _};
 
 use ah_config::Error;
 use ah_engine::identity::STANDS_IN_FOR;
-use ah_engine::plan::SessionPlan;
+use ah_engine::sessions::plan::SessionPlan;
 use grammar::WITHOUT_MEANING;
 pub use grammar::command;
 pub use interface::interface_of;

@@ -2,11 +2,14 @@
 
 pub(crate) mod agents;
 pub mod check;
+mod check_tool;
+mod config_tool;
 mod hooks;
 mod isolation;
 pub mod mcp;
 mod post_hook;
 pub mod safety;
+pub mod specs;
 pub mod tools;
 pub mod web;
 
@@ -31,12 +34,12 @@ use ah_mcp::{Asked, RemoteServers, SdkHost, Transport};
 use ah_protocol::stream_json::PermissionTool;
 use ah_store::SessionStore;
 
-use crate::command_files;
 use crate::confinement::SandboxStatus;
-use crate::instructions::{milliseconds, system_prompt};
+use crate::confinement::command_files;
 use crate::model::Around;
+use crate::model::small;
 use crate::model::{connect, sampling, thinking};
-use crate::small;
+use crate::prompt::instructions::{milliseconds, system_prompt};
 use crate::warn::Warn;
 use crate::watched::watched;
 pub use agents::{Main, as_main, subagents};

@@ -1,5 +1,6 @@
 //! The sandbox policy for commands: from the command line and the user's settings, never from the project.
 
+pub mod command_files;
 mod for_check;
 mod identity;
 

@@ -4,6 +4,7 @@
 
 mod files;
 mod open;
+pub(crate) mod refusal;
 mod run;
 mod starts;
 mod stored;
@@ -27,9 +28,9 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
+use crate::desk::refusal::refusal;
 use crate::model;
-use crate::refusal::refusal;
-use crate::session_folders::{directory, everywhere, sessions, title};
+use crate::sessions::folders::{directory, everywhere, sessions, title};
 use crate::warn::Warn;
 use run::Run;
 use starts::Starts;

@@ -5,47 +5,27 @@
 //! which says what of it may be relied upon.
 
 pub mod assemble;
-mod check_tool;
-pub mod command_files;
 pub mod conditions;
-mod config_tool;
 pub mod confinement;
 pub mod desk;
-pub mod expand;
 pub mod identity;
-pub mod instructions;
-mod key_command;
-#[cfg_attr(not(feature = "log"), path = "no_log.rs")]
+#[cfg_attr(not(feature = "log"), path = "log/absent.rs")]
 mod log;
-pub mod mentions;
 pub mod model;
-mod open;
-mod opening;
 pub mod person;
-pub mod pictures;
-pub mod place;
-pub mod plan;
-mod refusal;
+pub mod prompt;
 pub mod serve;
-pub mod served;
-pub mod session_folders;
-mod session_model;
-pub mod small;
-pub mod specs;
-mod today;
-pub mod transcript_reader;
-pub mod tried_call;
+pub mod sessions;
 pub mod warn;
 mod watched;
-pub mod worktrees;
 #[cfg(test)]
 mod wrapping;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use log::log_of;
-pub use open::{Opened, busy};
-pub use opening::Opening;
+pub use sessions::open::{Opened, busy};
+pub use sessions::opening::Opening;
 pub use watched::{WatchSession, watch_sessions};
 
 /// Whether `enter` was called, so that this program can launch confined commands.

@@ -1,5 +1,9 @@
 //! The models of a configuration, ready for requests.
 
+mod key_command;
+pub mod small;
+pub mod tried_call;
+
 use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::sync::Arc;
@@ -21,7 +25,7 @@ use ah_provider::named_server::NamedServer;
 use ah_provider::script::normalizer::Normalizer;
 use ah_provider::script::record::Recording;
 
-use crate::key_command::KeyCommand;
+use crate::model::key_command::KeyCommand;
 use crate::warn::Warn;
 
 /// Longest time that a server's list of models is waited for while a person looks on.

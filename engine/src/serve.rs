@@ -25,16 +25,16 @@ use tokio_util::sync::CancellationToken;
 
 use crate::assemble::{self, HostExtensions, SessionInputs, before_session};
 use crate::confinement::SandboxProbe;
-use crate::expand::{Expanded, expand};
+use crate::desk::refusal::kind;
 use crate::identity::{STANDS_IN_FOR, SystemIds};
 use crate::model::{self, Catalogued};
-use crate::open::Opened;
-use crate::opening::Opening;
-use crate::place::transcript;
-use crate::plan::{SessionChoice, SessionPlan};
-use crate::refusal::kind;
-use crate::served;
-use crate::session_folders::give_up;
+use crate::prompt::expand::{Expanded, expand};
+use crate::prompt::served;
+use crate::sessions::folders::give_up;
+use crate::sessions::open::Opened;
+use crate::sessions::opening::Opening;
+use crate::sessions::place::transcript;
+use crate::sessions::plan::{SessionChoice, SessionPlan};
 use crate::warn::Warn;
 
 /// Stands for the session's UUID in the texts of commands and skills.

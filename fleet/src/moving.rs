@@ -21,7 +21,7 @@ use tokio::time::sleep;
 
 use self::session_files::{copy, in_folder, remove, rename, unwritable};
 use crate::carried::{Files, Home, capture, place};
-use ah_engine::session_folders::{known_sessions, sessions};
+use ah_engine::sessions::folders::{known_sessions, sessions};
 
 /// Folder beside the sessions with those that are leaving.
 const LEAVING: &str = "leaving";

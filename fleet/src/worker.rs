@@ -30,7 +30,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-use ah_engine::session_folders::sessions;
+use ah_engine::sessions::folders::sessions;
 use ah_engine::warn::Warn;
 pub use command::{COMMANDS, end_with_worker};
 pub use cron::next_time;

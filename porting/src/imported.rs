@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ah_config::{Config, Error};
 use ah_conversation::{Record, SessionId, Store as _};
-use ah_engine::place::{sessions, take_new};
+use ah_engine::sessions::place::{sessions, take_new};
 use ah_store::OpenError;
 
 use crate::import::Imported;

@@ -21,7 +21,8 @@ impl Keys {
             (Profile::Default, Interface::Native),
             (Profile::Sdk, Interface::AgentSdk),
         ] {
-            for spec in ah_engine::specs::specs(&config.environment, profile, interface)? {
+            for spec in ah_engine::assemble::specs::specs(&config.environment, profile, interface)?
+            {
                 if let Some(key) = spec.key {
                     keys.insert(spec.name, key.argument().to_owned());
                 }

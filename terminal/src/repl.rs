@@ -73,7 +73,7 @@ use ah_config::Error;
 use ah_config::places::repository_of;
 use ah_config::{Config, extensions};
 use ah_engine::model::Catalogued;
-use ah_engine::plan::{SessionChoice, SessionPlan};
+use ah_engine::sessions::plan::{SessionChoice, SessionPlan};
 use ah_engine::warn::Warn;
 use ah_engine::{Opened, Opening};
 use app::App;

@@ -115,7 +115,7 @@ const MODULES: &[Module] = &[
         &[("create_dir_all", "the folder of the layer")],
     ),
     module(
-        "engine/src/worktrees.rs",
+        "engine/src/sessions/worktrees.rs",
         "names of worktrees",
         &[
             ("File", "locks, which are opened without following a link"),

@@ -5,7 +5,7 @@ use ah_config::overrides::{McpSource, SystemPromptSource};
 use ah_config::trust::Reason;
 use ah_config::{Error, Overrides, parse_rules};
 use ah_conversation::Environment;
-use ah_engine::plan::{SessionChoice, SessionPlan};
+use ah_engine::sessions::plan::{SessionChoice, SessionPlan};
 
 use crate::options::{Options, SystemPrompt};
 

@@ -2,7 +2,7 @@
 
 use ah_config::Error;
 use ah_conversation::Interface;
-use ah_engine::plan::{ResumePoint, SessionChoice, SessionPlan};
+use ah_engine::sessions::plan::{ResumePoint, SessionChoice, SessionPlan};
 
 use super::options::Options;
 
@@ -45,7 +45,7 @@ pub fn plan(options: &Options, interface: Interface) -> Result<SessionPlan, Erro
 
 #[cfg(test)]
 mod tests {
-    use ah_engine::plan::SessionChoice;
+    use ah_engine::sessions::plan::SessionChoice;
 
     use super::*;
 

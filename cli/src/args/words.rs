@@ -10,8 +10,8 @@ use std::ffi::{OsStr, OsString};
 
 use ah_config::Error;
 use ah_conversation::{Effort, Interface, ToolName};
-use ah_engine::plan::is_uuid;
-use ah_engine::worktrees::is_name;
+use ah_engine::sessions::plan::is_uuid;
+use ah_engine::sessions::worktrees::is_name;
 use clap::{Arg, Command};
 
 /// Words that the other agent takes for the value of a switch.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use ah_config::{Config, Error};
 use ah_conversation::{EventKind, ExitReason, Interface, neutralise};
-use ah_engine::specs::specs;
+use ah_engine::assemble::specs::specs;
 use ah_store::{Paths, Tree};
 use ah_terminal::exit;
 use ah_terminal::line::preview;
@@ -28,7 +28,7 @@ use self::stored::{model, past};
 use super::runtime::runtime;
 use crate::args::TypedPrompt;
 use crate::args::options::Options;
-use ah_engine::session_folders::{elsewhere, sessions};
+use ah_engine::sessions::folders::{elsewhere, sessions};
 
 /// Attaches to a session; returns the exit code. One that nobody runs is opened here.
 ///

@@ -70,7 +70,7 @@ fn checks(config: &Config, options: DoctorOptions) -> Vec<Check> {
                 .then(|| server::check(config))
                 .flatten(),
         );
-        let told = ah_engine::small::without_tools(config);
+        let told = ah_engine::model::small::without_tools(config);
         checks.extend(told.map(|told| Check::note("tools", told)));
     }
     checks.extend(server::network(environment));
@@ -161,7 +161,7 @@ fn key(config: &Config) -> Option<Check> {
             Check::fine("key", format!("{name} (in .env)"))
         }
         Ok(Some(name)) => Check::fine("key", name),
-        Ok(None) if ah_engine::small::runs_here(config) => return None,
+        Ok(None) if ah_engine::model::small::runs_here(config) => return None,
         Ok(None) => Check::note("key", "not set; the server may not need one"),
         Err(error) => Check::problem("key", error.message, error.hint),
     })
@@ -199,7 +199,7 @@ fn catalogue(config: &Config) -> Check {
 }
 
 fn sessions(config: &Config) -> Vec<Check> {
-    let heads = match ah_engine::place::sessions(config).list() {
+    let heads = match ah_engine::sessions::place::sessions(config).list() {
         Ok(heads) => heads,
         Err(error) => return vec![Check::problem("sessions", error.to_string(), error.hint)],
     };

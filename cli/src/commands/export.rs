@@ -8,7 +8,7 @@ use crate::args::subcommands::ExportFormat;
 use crate::commands::output::{print_exact, print_json};
 use ah_config::Config;
 use ah_config::Error;
-use ah_engine::plan::SessionPlan;
+use ah_engine::sessions::plan::SessionPlan;
 use ah_terminal::document;
 
 /// Prints the session.

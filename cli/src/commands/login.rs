@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ah_config::{Config, Error};
 use ah_conversation::ErrorClass;
-use ah_engine::tried_call::{TriedCall, try_call};
+use ah_engine::model::tried_call::{TriedCall, try_call};
 use ah_provider::presets::{self, Kind, List, Preset};
 use ah_terminal::login::{self, Asking, Chosen, LocalServer};
 use futures_util::future::join_all;

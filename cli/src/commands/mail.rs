@@ -5,7 +5,7 @@ use ah_conversation::MailKind;
 use crate::args::options::MailOptions;
 use ah_config::Config;
 use ah_config::Error;
-use ah_engine::plan::SessionPlan;
+use ah_engine::sessions::plan::SessionPlan;
 
 /// Queues the messages for the chosen session; they are durable on return.
 pub fn run(config: &Config, plan: &SessionPlan, options: &MailOptions) -> Result<u8, Error> {

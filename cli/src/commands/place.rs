@@ -5,8 +5,8 @@ use ah_store::{OpenError, Paths, Queue, SessionStore, Tree};
 
 use ah_config::Config;
 use ah_config::{Error, ErrorKind};
-use ah_engine::place::{sessions, take};
-use ah_engine::plan::{SessionChoice, SessionPlan};
+use ah_engine::sessions::place::{sessions, take};
+use ah_engine::sessions::plan::{SessionChoice, SessionPlan};
 
 /// Returns the paths of the chosen session.
 ///

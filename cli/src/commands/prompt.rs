@@ -7,8 +7,8 @@ use ah_config::Error;
 use ah_config::extensions;
 use ah_conversation::{ToolSpec, neutralise};
 use ah_engine::confinement::SandboxProbe;
-use ah_engine::instructions::system_prompt;
-use ah_engine::small::suited;
+use ah_engine::model::small::suited;
+use ah_engine::prompt::instructions::system_prompt;
 use ah_terminal::print::table::{Align, table};
 use serde_json::json;
 

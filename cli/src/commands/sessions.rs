@@ -15,9 +15,9 @@ use crate::commands::output::{print, print_json};
 use ah_config::Config;
 use ah_config::Error;
 use ah_config::places::short;
-use ah_engine::place::sessions;
-use ah_engine::plan::{SessionChoice, SessionPlan};
-use ah_engine::session_folders::{STRANGE, directory, everywhere};
+use ah_engine::sessions::folders::{STRANGE, directory, everywhere};
+use ah_engine::sessions::place::sessions;
+use ah_engine::sessions::plan::{SessionChoice, SessionPlan};
 use ah_terminal::line::{preview, utc};
 use ah_terminal::print::count;
 
@@ -139,7 +139,7 @@ fn to_json(head: &SessionHead, states: &States) -> Value {
 }
 
 fn remove(config: &Config, wanted: &[String]) -> Result<u8, Error> {
-    let sessions = ah_engine::place::sessions(config);
+    let sessions = ah_engine::sessions::place::sessions(config);
     // All are looked up before any is removed: with a typo nothing is removed.
     let found: Result<Vec<_>, _> = wanted.iter().map(|wanted| sessions.find(wanted)).collect();
     for paths in found? {

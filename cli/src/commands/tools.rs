@@ -64,7 +64,7 @@ pub fn run(config: &Config, has_person: bool, form: Json) -> Result<u8, Error> {
 
 /// Returns the tools of a session with this configuration.
 pub fn layered(config: &Config, has_person: bool) -> Result<Layered, Error> {
-    let config = &*ah_engine::small::suited(config);
+    let config = &*ah_engine::model::small::suited(config);
     let runtime = runtime()?;
     let (skills, mut warnings) = extensions::skills(config);
     let skills = Arc::new(skills);

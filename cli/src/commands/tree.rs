@@ -14,7 +14,7 @@ use super::place::tree;
 use crate::args::json::Json;
 use crate::commands::output::{print, print_json};
 use ah_config::{Config, Error};
-use ah_engine::plan::SessionPlan;
+use ah_engine::sessions::plan::SessionPlan;
 use ah_terminal::exit::output_error;
 use ah_terminal::message::{Keys, is_only_results, letter, role, summary, to_json};
 use ah_terminal::print::shown;

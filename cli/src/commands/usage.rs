@@ -12,7 +12,7 @@ use crate::args::json::Json;
 use crate::commands::output::{print, print_json};
 use ah_config::Config;
 use ah_config::Error;
-use ah_engine::plan::SessionPlan;
+use ah_engine::sessions::plan::SessionPlan;
 use ah_terminal::print::count;
 use ah_terminal::print::table::{Align, table};
 

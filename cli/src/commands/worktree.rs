@@ -2,7 +2,7 @@
 
 use ah_config::{Config, Error};
 use ah_conversation::neutralise;
-use ah_engine::worktrees::{Left, Used, Worktree, Worktrees};
+use ah_engine::sessions::worktrees::{Left, Used, Worktree, Worktrees};
 use serde_json::{Value, json};
 
 use super::output::{print, print_json};

@@ -15,8 +15,8 @@ use ah_mcp::{Granted, RemoteServers};
 use super::mcp::{mcp_options, without_hosts};
 use super::tools::subagent_tool;
 use crate::confinement::{SandboxProbe, SandboxStatus};
-use crate::instructions::surroundings;
 use crate::model::{Around, Catalogued};
+use crate::prompt::instructions::surroundings;
 use crate::warn::{Warn, no_warnings};
 
 /// The variable with which other agents' users keep subagents from running beside the conversation.

@@ -19,7 +19,7 @@ use ah_config::{Config, Error, Origin, Plugin};
 use super::post_hook::PostHook;
 use crate::confinement::SandboxStatus;
 use crate::identity::{STANDS_IN_FOR, SystemIds};
-use crate::place;
+use crate::sessions::place;
 use crate::warn::Warn;
 
 /// Default timeout of a hook.

@@ -13,8 +13,8 @@ use async_trait::async_trait;
 
 use super::tools::{Sources, layered};
 use crate::confinement::SandboxProbe;
-use crate::instructions::surroundings;
-use crate::worktrees::{Left, Used, Worktrees};
+use crate::prompt::instructions::surroundings;
+use crate::sessions::worktrees::{Left, Used, Worktrees};
 
 /// Makes worktrees of the session's repository.
 pub struct InWorktrees {

@@ -14,7 +14,7 @@ use ah_conversation::{
 use ah_sandbox::{Bounds, Egress, HostDecision, Withheld};
 use ah_store::{BigFiles, SessionStore};
 
-use crate::command_files::{self, AgentFiles, CommandJournal};
+use crate::confinement::command_files::{self, AgentFiles, CommandJournal};
 use crate::confinement::{Confined, Fallback, Obstacle, SandboxStatus};
 
 /// Returns the permissions. Unless a mode is set, confined commands need no question. Others, and those whose sandbox is

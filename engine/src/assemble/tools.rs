@@ -14,8 +14,8 @@ use ah_tools::{
     ToolLoader, ToolOrigin, Web, Workspace,
 };
 
-use crate::check_tool::CheckTool;
-use crate::config_tool::{self, ConfigTool};
+use crate::assemble::check_tool::CheckTool;
+use crate::assemble::config_tool::{self, ConfigTool};
 use crate::confinement::Confined;
 
 /// Inputs of a session's tools.

@@ -12,10 +12,10 @@ use ah_ids::SystemClock;
 use ah_store::Paths;
 
 use super::starts::{Starts, unopened};
-use crate::command_files::recover;
+use crate::confinement::command_files::recover;
 use crate::person::hunks;
-use crate::place::take;
-use crate::session_folders::sessions;
+use crate::sessions::folders::sessions;
+use crate::sessions::place::take;
 
 impl Starts {
     /// Gives a session a name.

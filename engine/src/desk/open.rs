@@ -13,15 +13,15 @@ use async_trait::async_trait;
 
 use super::starts::{Starts, plan};
 use crate::assemble::{self, SessionInputs};
-use crate::expand::expand;
-use crate::mentions;
+use crate::desk::refusal::refusal;
 use crate::model::Catalogued;
-use crate::open::Opened;
-use crate::opening::Opening;
-use crate::plan::SessionPlan;
-use crate::refusal::refusal;
+use crate::prompt::expand::expand;
+use crate::prompt::mentions;
+use crate::prompt::served;
 use crate::serve::{commands, models};
-use crate::served;
+use crate::sessions::open::Opened;
+use crate::sessions::opening::Opening;
+use crate::sessions::plan::SessionPlan;
 use crate::warn::Warn;
 
 impl Starts {

@@ -20,10 +20,10 @@ use tokio_util::sync::CancellationToken;
 use super::open::picture;
 use super::starts::{Starts, plan, runtime};
 use crate::assemble::{HostExtensions, SessionView};
+use crate::desk::refusal::refusal;
 use crate::person::{Ask, Elsewhere, cut};
-use crate::plan::SessionPlan;
-use crate::refusal::refusal;
 use crate::serve::{ServeRequest, serve_program};
+use crate::sessions::plan::SessionPlan;
 
 /// Longest step, in characters.
 const SHOWN_STEP: usize = 200;

@@ -13,10 +13,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::assemble::HostExtensions;
 use crate::confinement;
-use crate::open::busy;
-use crate::plan::{ResumePoint, SessionChoice, SessionPlan};
 use crate::serve::{ServeRequest, models, serve_host};
-use crate::session_folders::{directory, everywhere, sessions};
+use crate::sessions::folders::{directory, everywhere, sessions};
+use crate::sessions::open::busy;
+use crate::sessions::plan::{ResumePoint, SessionChoice, SessionPlan};
 use crate::warn::Warn;
 
 /// What every run starts with.

@@ -21,7 +21,7 @@ use ah_engine::Opening;
 use ah_engine::assemble::{HostExtensions, SessionInputs};
 use ah_engine::model::Around;
 use ah_engine::person::Elsewhere;
-use ah_engine::plan::{SessionChoice, SessionPlan};
+use ah_engine::sessions::plan::{SessionChoice, SessionPlan};
 use ah_engine::warn::Warn;
 
 /// What every run starts with.

@@ -1,7 +1,7 @@
 //! Sessions of Claude Code: transcripts, as those of SDKs are read.
 
-use ah_engine::plan::is_uuid;
-use ah_engine::transcript_reader::{Conversation, json_lines, take};
+use ah_engine::sessions::plan::is_uuid;
+use ah_engine::sessions::transcript_reader::{Conversation, json_lines, take};
 
 use super::session::{Imported, Program};
 

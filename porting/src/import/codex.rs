@@ -5,7 +5,7 @@ use ah_conversation::{ContentBlock, Image, Origin, ResultBlock, Time, Usage, jso
 use serde_json::Value;
 
 use super::session::{Imported, Program, time};
-use ah_engine::transcript_reader::{Conversation, call, json_lines, response, text};
+use ah_engine::sessions::transcript_reader::{Conversation, call, json_lines, response, text};
 
 /// Beginnings of texts that Codex writes in the user's name.
 const CONTEXT: [&str; 6] = [

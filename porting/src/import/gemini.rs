@@ -8,7 +8,7 @@ use ah_conversation::{ContentBlock, Image, Origin, ResultBlock, Time, Usage};
 use serde_json::{Map, Value};
 
 use super::session::{Imported, Program, time};
-use ah_engine::transcript_reader::{Conversation, call, json_lines, response, text};
+use ah_engine::sessions::transcript_reader::{Conversation, call, json_lines, response, text};
 
 /// Reads a session of Gemini CLI; `None` if the document is none.
 pub fn read(document: &Value) -> Option<Imported> {

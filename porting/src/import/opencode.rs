@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::codex::image;
 use super::session::{Imported, Program, uuid_for};
-use ah_engine::transcript_reader::{Conversation, call, response, text};
+use ah_engine::sessions::transcript_reader::{Conversation, call, response, text};
 
 /// Longest file of a message or a part.
 const MAX_BYTES: u64 = 16 << 20;

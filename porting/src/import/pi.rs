@@ -9,7 +9,7 @@ use ah_conversation::{
 use serde_json::Value;
 
 use super::session::{Imported, Program, time};
-use ah_engine::transcript_reader::{Conversation, call, json_lines, response, text};
+use ah_engine::sessions::transcript_reader::{Conversation, call, json_lines, response, text};
 
 /// Reads a session.
 pub fn read(content: &str) -> Imported {

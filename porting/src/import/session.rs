@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use ah_engine::plan::is_uuid;
-use ah_engine::transcript_reader::{Conversation, losses};
+use ah_engine::sessions::plan::is_uuid;
+use ah_engine::sessions::transcript_reader::{Conversation, losses};
 
 /// A program whose sessions are taken over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

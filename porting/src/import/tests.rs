@@ -270,7 +270,7 @@ fn a_stored_session_of_opencode_is_put_together() {
     );
     check(&imported);
     let again = read(&files[0]).unwrap();
-    assert!(ah_engine::plan::is_uuid(&again.uuid) && again.uuid == imported.uuid);
+    assert!(ah_engine::sessions::plan::is_uuid(&again.uuid) && again.uuid == imported.uuid);
 }
 
 const GEMINI: &str = r#"{"sessionId":"0199f000-0000-7000-8000-000000000002","projectHash":"x","startTime":"2026-11-20T10:00:00.000Z","messages":[

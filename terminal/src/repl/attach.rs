@@ -9,7 +9,7 @@ use ah_conversation::{Environment, Image};
 use super::bang;
 use super::editor::Editor;
 use ah_config::Config;
-use ah_engine::pictures;
+use ah_engine::prompt::pictures;
 
 /// Timeout of reading the clipboard.
 const DEADLINE: Duration = Duration::from_secs(5);

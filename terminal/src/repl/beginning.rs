@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime};
 
 use ah_config::{Config, Error, ErrorKind};
 use ah_engine::Opened;
-use ah_engine::place::sessions;
-use ah_engine::plan::{SessionChoice, SessionPlan};
+use ah_engine::sessions::place::sessions;
+use ah_engine::sessions::plan::{SessionChoice, SessionPlan};
 
 use super::session_factory::SessionFactory;
 

@@ -2,7 +2,7 @@
 
 use ah_config::places::short;
 use ah_conversation::{Head, Message, MessageId, Origin, Time};
-use ah_engine::session_folders::{STRANGE, directory, everywhere};
+use ah_engine::sessions::folders::{STRANGE, directory, everywhere};
 use ah_git::repository;
 use ah_store::SessionHead;
 
@@ -25,7 +25,7 @@ pub fn sessions(config: &Config, subject: Subject, now: Time) -> Result<Picker, 
     let mut heads = if is_anywhere {
         everywhere(config)?.heads
     } else {
-        ah_engine::place::sessions(config).list()?
+        ah_engine::sessions::place::sessions(config).list()?
     };
     heads.retain(|head| head.problem.is_none() && head.messages > 0);
     heads.sort_by_key(|head| std::cmp::Reverse(head.last_written));

@@ -6,7 +6,7 @@ use ah_agent::Audience;
 use ah_config::Error;
 use ah_conversation::Models;
 use ah_engine::assemble::SessionInputs;
-use ah_engine::plan::SessionPlan;
+use ah_engine::sessions::plan::SessionPlan;
 use ah_engine::warn::Warn;
 use ah_engine::{Opened, Opening};
 

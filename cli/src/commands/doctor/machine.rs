@@ -2,7 +2,7 @@
 
 use ah_config::Config;
 use ah_engine::confinement::{self, SandboxGrants};
-use ah_engine::place::sessions;
+use ah_engine::sessions::place::sessions;
 use std::path::{Path, PathBuf};
 
 use ah_conversation::Environment;

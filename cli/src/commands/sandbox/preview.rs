@@ -9,7 +9,7 @@ use ah_agent::checkpoint::{Files, Rewind};
 use ah_config::own_folder::OwnFolder;
 use ah_config::{Config, Error};
 use ah_conversation::{FileCause, FileChange, MessageId, Record, Store as _, Time};
-use ah_engine::command_files::{AgentFiles, CommandJournal};
+use ah_engine::confinement::command_files::{AgentFiles, CommandJournal};
 use ah_ids::SystemClock;
 use ah_sandbox::Sandbox;
 use ah_store::{BigFiles, SessionStore};

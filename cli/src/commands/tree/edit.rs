@@ -2,7 +2,7 @@
 
 use ah_config::{Config, Error};
 use ah_conversation::MessageId;
-use ah_engine::plan::SessionPlan;
+use ah_engine::sessions::plan::SessionPlan;
 use ah_store::SessionStore;
 
 use super::missing;

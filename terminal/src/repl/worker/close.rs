@@ -1,7 +1,7 @@
 //! The end of the conversation at this terminal.
 
 use ah_config::Error;
-use ah_engine::session_folders::give_up;
+use ah_engine::sessions::folders::give_up;
 
 use super::{SessionWorker, Worked};
 use crate::tell_notices;

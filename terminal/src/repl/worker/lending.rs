@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ah_agent::SessionChange;
 use ah_config::Error;
 use ah_conversation::ContentBlock;
-use ah_engine::expand::Expanded;
+use ah_engine::prompt::expand::Expanded;
 
 use super::super::input::{Ending, Input};
 use super::super::lent::{Lent, LentModel};

@@ -9,8 +9,8 @@ use ah_agent::skills::escaped;
 use ah_config::{Config, Error};
 use ah_conversation::{ContentBlock, Image, NOTE, called};
 
-use crate::expand::{Expanded, Ruled, read};
-use crate::pictures::{self, words};
+use crate::prompt::expand::{Expanded, Ruled, read};
+use crate::prompt::pictures::{self, words};
 
 /// Content of a prompt.
 pub struct Said {

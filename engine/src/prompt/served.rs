@@ -10,9 +10,9 @@ use ah_conversation::{ContentBlock, NOTE, Servers, ToolName};
 use serde_json::Value;
 
 use crate::assemble::PATIENCE;
-use crate::expand::{Expanded, Ruled};
-use crate::mentions;
-use crate::pictures::words;
+use crate::prompt::expand::{Expanded, Ruled};
+use crate::prompt::mentions;
+use crate::prompt::pictures::words;
 
 /// Most bytes of one resource; the model has a tool for the rest.
 const MOST_BYTES: usize = 100_000;

@@ -11,11 +11,11 @@ use ah_store::{Holder, OpenError, Paths, SessionStore, Sessions, Tree};
 use tokio::time::sleep;
 
 use crate::assemble::{self, SessionInputs, SessionView};
-use crate::place::{SessionLocation, check_point, existing};
-use crate::plan::SessionPlan;
-use crate::session_folders::{note_place, sessions_in};
-use crate::session_model::SessionModel;
-use crate::small;
+use crate::model::small;
+use crate::sessions::folders::{note_place, sessions_in};
+use crate::sessions::place::{SessionLocation, check_point, existing};
+use crate::sessions::plan::SessionPlan;
+use crate::sessions::session_model::SessionModel;
 
 /// Time that a process may take to end after its last result.
 const ENDING: Duration = Duration::from_secs(5);

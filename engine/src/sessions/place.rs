@@ -15,11 +15,11 @@ use ah_transcript::is_of;
 use ah_config::places::SESSIONS;
 use ah_config::{Config, Error, ErrorKind};
 
-pub use crate::session_folders::sessions;
-use crate::session_folders::{STRANGE, elsewhere, known_sessions, sessions_in, way_to};
-use crate::transcript_reader;
+pub use crate::sessions::folders::sessions;
+use crate::sessions::folders::{STRANGE, elsewhere, known_sessions, sessions_in, way_to};
+use crate::sessions::transcript_reader;
 
-use crate::plan::{ResumePoint, SessionChoice, SessionPlan, is_uuid};
+use crate::sessions::plan::{ResumePoint, SessionChoice, SessionPlan, is_uuid};
 
 /// Location of a session.
 #[derive(Debug)]

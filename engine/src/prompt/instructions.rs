@@ -12,8 +12,8 @@ use ah_config::overrides::{PromptOptions, SystemPromptSource};
 use ah_config::{Config, Error, extensions, found_file};
 use ah_conversation::{Embedded, Interface, ToolSpec};
 
-use crate::small;
-use crate::today::today;
+use crate::model::small;
+use crate::prompt::today::today;
 
 /// System prompt for a host that passes an empty one.
 const SHORTEST: &str = "You are an agent that works with the tools it is given.";

@@ -9,8 +9,8 @@ use ah_config::{Config, Error, extensions};
 
 use crate::assemble::{HostExtensions, SessionInputs, SessionView, as_main};
 use crate::confinement::SandboxProbe;
-use crate::open::{Opened, open};
-use crate::plan::SessionPlan;
+use crate::sessions::open::{Opened, open};
+use crate::sessions::plan::SessionPlan;
 use crate::warn::Warn;
 
 /// What sessions are opened with.

@@ -7,7 +7,7 @@ use ah_conversation::{Environment, Image};
 
 use ah_config::{Config, found_file};
 
-use crate::expand::Ruled;
+use crate::prompt::expand::Ruled;
 
 /// File extensions of pictures.
 const ENDS: [&str; 5] = ["png", "jpg", "jpeg", "gif", "webp"];
