@@ -76,8 +76,8 @@ pub struct SessionInputs<'a> {
 pub struct HostExtensions {
     /// Its store, open for writing; the session that the plan chooses is then not looked for.
     pub store: Option<Arc<SessionStore>>,
-    /// What it puts around that store for the conversation.
-    pub conversation: Option<Arc<dyn Store>>,
+    /// What it puts around that store: the conversation is written there.
+    pub conversation_store: Option<Arc<dyn Store>>,
     /// Its model; overrides that of the settings.
     pub provider: Option<Arc<dyn Provider>>,
     /// Its tools; each overrides another tool of the same name.
@@ -194,7 +194,7 @@ pub async fn session(
     let ports = Ports {
         provider,
         summarizer,
-        store: { inputs.extensions.conversation.clone() }.unwrap_or_else(|| store.clone()),
+        store: { inputs.extensions.conversation_store.clone() }.unwrap_or_else(|| store.clone()),
         clock: Arc::new(SystemClock::default()),
         audience,
         variables,

@@ -148,7 +148,7 @@ impl Attempt {
             extensions: HostExtensions {
                 store: Some(store.clone()),
                 around: Some(self.paced()),
-                conversation: files.map(|files| self.files_first(&store, files)),
+                conversation_store: files.map(|files| self.files_first(&store, files)),
                 ..HostExtensions::default()
             },
             ..opening.inputs(self.warn.clone())
