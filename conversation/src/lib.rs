@@ -125,7 +125,9 @@ pub use store::{
 pub use task::{Task, TaskEnding, TaskKind, TaskSink, TaskTail, TaskUpdate, TaskUsage, Tasks};
 pub use thinking::{Effort, Thinking};
 pub use title::title_of;
-pub use tool::{Access, Context, Foresight, Progress, ProgressSink, Tool, ToolExtras, Unsaved};
+pub use tool::{
+    Access, Context, Foresight, Progress, ProgressSink, StandsFor, Tool, ToolExtras, Unsaved,
+};
 pub use tool_name::ToolName;
 pub use tool_spec::{DisplayKey, ToolSpec, Truncation};
 pub use transcript::{CallState, RunTotals, Transcript, trimmed};

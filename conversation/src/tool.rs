@@ -39,7 +39,7 @@ pub struct ToolExtras<'a> {
     pub is_for_model_alone: bool,
     /// Returns the name and the input of the call that this one stands for, of a tool that is made to call other tools: that call
     /// is decided about and runs in its place.
-    pub stands_for: Option<fn(&Input) -> Option<(String, Input)>>,
+    pub stands_for: Option<StandsFor>,
     /// Says what a call would do.
     pub foresight: Option<&'a dyn Foresight>,
     /// Returns the words for the model that belong to these details of a result, where a program has replaced them.
@@ -47,6 +47,9 @@ pub struct ToolExtras<'a> {
     /// The port for tasks that its calls start in the background.
     pub tasks: Option<Arc<dyn Tasks>>,
 }
+
+/// Returns the name and the input of the call that one with this input stands for.
+pub type StandsFor = fn(&Input) -> Option<(String, Input)>;
 
 /// A tool that knows the result of a call before it runs.
 #[async_trait]
