@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ah_beneath::{Folder, Status};
-use ah_ignored::walk_all;
+use ah_ignored::{DirEntry, walk_all};
 use rustix::fs::FileType;
 use sha2::{Digest as _, Sha256};
 
@@ -14,8 +14,15 @@ use sha2::{Digest as _, Sha256};
 const ANYWHERE: &str = "node_modules";
 /// Names of such folders at the top of a project.
 const AT_THE_TOP: [&str; 3] = [".venv", "venv", "vendor"];
-/// Folders in them that are written by each use. The check does not read them (`VARIABLES`).
-const CACHES: [&str; 4] = ["__pycache__", ".cache", ".vite", ".vitest"];
+/// Folders at the top of them that are written by each use. In the sandbox, the check does not see them.
+const CACHES: [&str; 3] = [".cache", ".vite", ".vitest"];
+/// Folder anywhere in them with compiled files, which the check does not read (`VARIABLES`).
+const COMPILED: &str = "__pycache__";
+
+/// Returns the paths of caches in a folder of dependencies. Their content may be anything, so the check is not to see it.
+pub fn caches(folder: &Path) -> impl Iterator<Item = PathBuf> + '_ {
+    CACHES.iter().map(|name| folder.join(name))
+}
 
 /// The folders of a project.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -60,7 +67,7 @@ impl Dependencies {
     pub(crate) fn of(project: &Path) -> Self {
         let found = found(project).into_iter();
         let dependencies = found.map(|(path, folder)| Dependency {
-            content: content(&folder),
+            content: State::of(&folder, project).content,
             path,
             folder,
         });
@@ -78,37 +85,94 @@ impl Dependencies {
         self.0.iter().map(|it| it.folder.clone()).collect()
     }
 
-    /// Returns the first folder that has changed.
-    pub(crate) fn changed(&self) -> Option<PathBuf> {
-        let changed = self.0.iter().find(|it| content(&it.folder) != it.content);
-        changed.map(|it| it.path.clone())
+    /// Looks at the folders.
+    pub(crate) fn states(&self, project: &Path) -> Vec<State> {
+        let states = self.0.iter().map(|it| State::of(&it.folder, project));
+        states.collect()
+    }
+
+    /// Returns the first folder that has changed since the check was sealed.
+    pub(crate) fn changed(&self, now: &[State]) -> Option<PathBuf> {
+        let pairs = self.0.iter().zip(now);
+        let mut changed = pairs.filter(|(it, now)| now.content != it.content);
+        changed.next().map(|(it, _)| it.path.clone())
+    }
+
+    /// Returns the first folder in which something was put in the place of something else between two looks at them, and be it
+    /// that all is as before.
+    pub(crate) fn exchanged(&self, before: &[State], now: &[State]) -> Option<PathBuf> {
+        let pairs = self.0.iter().zip(before.iter().zip(now));
+        let mut exchanged = pairs.filter(|(_, (before, now))| before.folders != now.folders);
+        exchanged.next().map(|(it, _)| it.path.clone())
     }
 }
 
-/// Returns a value that changes with the folder: with its names, and with the time of each file's last change, which nobody
-/// can set.
-fn content(folder: &Path) -> [u8; 32] {
-    let mut hash = Sha256::new();
-    let Ok(top) = Folder::follow(folder) else {
-        return hash.finalize().into();
-    };
-    let mut walk = walk_all(folder);
-    walk.sort_by_file_name(OsStr::cmp)
-        .filter_entry(|entry| !CACHES.iter().any(|name| entry.file_name() == *name));
-    for entry in walk.build().flatten() {
-        let Ok(below) = entry.path().strip_prefix(folder) else {
-            continue;
+/// A folder at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct State {
+    /// Changes with its names, and with the time of each file's last change, which nobody can set.
+    content: [u8; 32],
+    /// Changes with each folder in it, too, and with those around it in the project.
+    folders: [u8; 32],
+}
+
+impl State {
+    fn of(folder: &Path, project: &Path) -> Self {
+        let (mut content, mut folders) = (Sha256::new(), Sha256::new());
+        let around = folder.ancestors().take_while(|above| *above != project);
+        // Elsewhere, nobody has given the model the folders around it.
+        let around = around.take(if folder.starts_with(project) {
+            usize::MAX
+        } else {
+            1
+        });
+        for above in around {
+            let (Some(parent), Some(name)) = (above.parent(), above.file_name()) else {
+                continue;
+            };
+            let found = Folder::follow(parent).and_then(|parent| parent.status(name));
+            if let Ok(Some(status)) = found {
+                folders.update(stamp(&status).as_bytes());
+            }
+        }
+        let Ok(top) = Folder::follow(folder) else {
+            return Self::finished(content, folders);
         };
-        let Ok(Some(status)) = top.look(below) else {
-            continue;
-        };
-        // Of a folder, its names count: caches come and go in it.
-        if status.kind != FileType::Directory {
+        let mut walk = walk_all(folder);
+        walk.sort_by_file_name(OsStr::cmp)
+            .filter_entry(|entry| !is_cache(entry));
+        for entry in walk.build().flatten() {
+            let Ok(below) = entry.path().strip_prefix(folder) else {
+                continue;
+            };
+            let Ok(Some(status)) = top.look(below) else {
+                continue;
+            };
+            let hash = match status.kind {
+                // While no check runs, caches come and go in it.
+                FileType::Directory => &mut folders,
+                _ => &mut content,
+            };
             hash.update(below.as_os_str().as_encoded_bytes());
             hash.update(stamp(&status).as_bytes());
         }
+        Self::finished(content, folders)
     }
-    hash.finalize().into()
+
+    fn finished(content: Sha256, folders: Sha256) -> Self {
+        Self {
+            content: content.finalize().into(),
+            folders: folders.finalize().into(),
+        }
+    }
+}
+
+/// Whether this is a cache, whose content does not count.
+fn is_cache(entry: &DirEntry) -> bool {
+    let name = entry.file_name();
+    let is_one = entry.depth() == 1 && CACHES.iter().any(|known| name == *known);
+    let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+    is_folder && (is_one || name == COMPILED)
 }
 
 fn stamp(status: &Status) -> String {
@@ -121,4 +185,57 @@ fn stamp(status: &Status) -> String {
         ..
     } = status;
     format!("\0{mode} {inode} {length} {changed:?}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// What is put in the place of a folder leaves a trace there, and be it taken away again.
+    #[test]
+    fn an_exchange_is_seen_although_all_is_as_before() {
+        for (moved, is_seen) in [
+            ("packages/a/node_modules/.bin", true),
+            ("packages/a/node_modules", true),
+            ("packages/a", true),
+            ("packages", true),
+            ("src", false),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let project = folder.path().canonicalize().unwrap();
+            let bin = project.join("packages/a/node_modules/.bin");
+            fs::create_dir_all(&bin).unwrap();
+            fs::create_dir(project.join("src")).unwrap();
+            fs::write(bin.join("checker"), "").unwrap();
+            let dependencies = Dependencies::of(&project);
+            let before = dependencies.states(&project);
+            assert_eq!(
+                dependencies.exchanged(&before, &dependencies.states(&project)),
+                None
+            );
+            // Two changes within a tick of the clock have the same time.
+            while dependencies
+                .exchanged(&before, &dependencies.states(&project))
+                .is_none()
+            {
+                let (there, away) = (project.join(moved), project.join("away"));
+                fs::rename(&there, &away).unwrap();
+                fs::create_dir(&there).unwrap();
+                fs::remove_dir(&there).unwrap();
+                fs::rename(&away, &there).unwrap();
+                if !is_seen {
+                    break;
+                }
+            }
+            let now = dependencies.states(&project);
+            assert_eq!(
+                dependencies.exchanged(&before, &now).is_some(),
+                is_seen,
+                "{moved}"
+            );
+            assert_eq!(dependencies.changed(&now), None, "{moved}");
+        }
+    }
 }

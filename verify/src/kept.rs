@@ -17,13 +17,13 @@ use crate::copy::Entry;
 use crate::dependencies::{Dependencies, Dependency};
 
 /// Begins the file, and says what follows.
-const HEADER: &[u8] = b"ah seals 2\n";
+const HEADER: &[u8] = b"ah seals 3\n";
 
 /// What was sealed when a session had a check for the first time.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Kept {
-    /// Absolute paths of caches.
-    pub(crate) caches: BTreeSet<PathBuf>,
+    /// Absolute paths of folders that are left out.
+    pub(crate) left_out: BTreeSet<PathBuf>,
     /// All files that were there, relative to the project like all that follow.
     pub(crate) known: BTreeSet<PathBuf>,
     /// Paths that the command named, and the scripts behind it.
@@ -90,7 +90,7 @@ pub(crate) fn write(path: &Path, kept: &Kept) -> Result<(), String> {
 
 fn bytes(kept: &Kept) -> Vec<u8> {
     let mut bytes = HEADER.to_vec();
-    for paths in [&kept.caches, &kept.known, &kept.named, &kept.modules] {
+    for paths in [&kept.left_out, &kept.known, &kept.named, &kept.modules] {
         count(&mut bytes, paths.len());
         for path in paths {
             put(&mut bytes, path.as_os_str().as_bytes());
@@ -138,7 +138,7 @@ fn put(bytes: &mut Vec<u8>, string: &[u8]) {
 
 fn parsed(bytes: &[u8]) -> Option<Kept> {
     let mut rest = Rest(bytes.strip_prefix(HEADER)?);
-    let [caches, known, named, modules] = [(); 4].map(|()| rest.list(Rest::path));
+    let [left_out, known, named, modules] = [(); 4].map(|()| rest.list(Rest::path));
     let files = rest.list(|rest| {
         let (path, kind) = (rest.path()?, rest.string()?);
         let content = rest.string()?.to_vec();
@@ -169,7 +169,7 @@ fn parsed(bytes: &[u8]) -> Option<Kept> {
     });
     rest.0.is_empty().then_some(Kept {
         patterns: patterns?,
-        caches: caches?,
+        left_out: left_out?,
         known: known?,
         named: named?,
         modules: modules?,
@@ -221,7 +221,7 @@ mod tests {
         assert_eq!(read(&path), Ok(None));
         let odd = PathBuf::from(OsStr::from_bytes(b"tests/\xff\n"));
         let kept = Kept {
-            caches: ["/p/cache".into()].into(),
+            left_out: ["/p/cache".into()].into(),
             known: [odd.clone(), "a".into()].into(),
             named: ["check.sh".into()].into(),
             modules: ["types.py".into()].into(),

@@ -29,7 +29,8 @@ use ah_sandbox::Sandbox;
 use async_trait::async_trait;
 
 use copy::ProjectCopy;
-use dependencies::Dependencies;
+pub use dependencies::caches;
+use dependencies::{Dependencies, State};
 use kept::Kept;
 use sealed::Sealed;
 use tree::{Extent, Rules, Tree};
@@ -149,7 +150,7 @@ impl Verifier {
             Some(before) => {
                 let extent = Extent {
                     hidden: plan.hidden.clone(),
-                    caches: before.caches.clone(),
+                    left_out: before.left_out.clone(),
                     known: before.known.clone(),
                     rules: Rules::of(before.patterns.clone()),
                 };
@@ -163,7 +164,7 @@ impl Verifier {
             let mut files = (*sealed.files).clone();
             files.extend(first);
             let kept = Kept {
-                caches: extent.caches.clone(),
+                left_out: extent.left_out.clone(),
                 known: extent.known.clone(),
                 named: (*sealed.named).clone(),
                 modules: (*sealed.modules).clone(),
@@ -199,15 +200,14 @@ impl Verifier {
         let name = self.free_name();
         let update = self.copied(self.plan.is_fresh).await?;
         taken();
-        let before = self.dependencies.changed();
-        if before.is_none()
-            && let Some(known) = self.known(&update, known)
-        {
+        let before = self.dependencies.states(&self.plan.project);
+        let is_as_sealed = self.dependencies.changed(&before).is_none();
+        if is_as_sealed && let Some(known) = self.known(&update, known) {
             return Ok(known);
         }
         let mut run = self.tried(&name, &update, is_first).await?;
         if run.is_passed
-            && let Some((why, hint)) = self.objection(before, known, &update).await?
+            && let Some((why, hint)) = self.objection(&before, known, &update).await?
         {
             run.is_passed = false;
             run.ending += &format!(", but {why}");
@@ -294,10 +294,10 @@ impl Verifier {
         })
     }
 
-    /// Returns why a check that passed says nothing, if so. `before` are dependencies that had changed when it began.
+    /// Returns why a check that passed says nothing, if so. `before` are the dependencies as they were when it began.
     async fn objection(
         &self,
-        before: Option<PathBuf>,
+        before: &[State],
         known: Known,
         update: &Update,
     ) -> Result<Option<(String, &'static str)>, String> {
@@ -306,10 +306,23 @@ impl Verifier {
             let why = "files changed while it ran".to_owned();
             return Ok(Some((why, "Stop what you have left running.")));
         }
-        let changed = before.or_else(|| self.dependencies.changed());
-        Ok(changed.map(|path| {
-            let why = format!("`{}` has changed since the check was sealed", path.display());
-            (why, "Programs that the check uses must stay as they were. The user can accept these with `--reseal`.")
+        let now = self.dependencies.states(&self.plan.project);
+        let changed = self.dependencies.changed(before);
+        if let Some(path) = changed.or_else(|| self.dependencies.changed(&now)) {
+            let why = format!(
+                "`{}` has changed since the check was sealed",
+                path.display()
+            );
+            return Ok(Some((
+                why,
+                "Programs that the check uses must stay as they were. The user can accept these with `--reseal`.",
+            )));
+        }
+        // Without a sandbox, the check itself may write there.
+        let exchanged = self.dependencies.exchanged(before, &now);
+        Ok(exchanged.filter(|_| !self.plan.is_fresh).map(|path| {
+            let why = format!("`{}` changed while it ran", path.display());
+            (why, "Stop what you have left running.")
         }))
     }
 

@@ -22,7 +22,7 @@ const MAX_BYTES: u64 = 256 * 1024 * 1024;
 const MAX_TEXT: usize = 256 * 1024;
 
 /// Tests, in the places and by the names that the runners of common languages look for.
-const TESTS: [&str; 25] = [
+const TESTS: [&str; 26] = [
     "**/{test,tests,spec,specs,__tests__,__mocks__,__snapshots__,testdata,fixtures,e2e}/**",
     "**/test_*",
     "**/*_test.*",
@@ -49,6 +49,8 @@ const TESTS: [&str; 25] = [
     "**/rust-toolchain*",
     "**/test{util,utils,helpers,support}/**",
     "**/test{_,-}{util,utils,helpers,support,data}/**",
+    // What tools believe of files that they have seen before.
+    "**/{*.tsbuildinfo,.eslintcache,.stylelintcache,.prettiercache}",
     // What the copy is made of.
     "**/.{gitignore,ignore,dockerignore}",
 ];

@@ -1,15 +1,19 @@
 //! The files of a project as they are at one moment.
 //!
 //! In a repository these are all that git does not ignore. What nobody could tell from a result is left out everywhere:
-//! compiled files beside their sources. So are folders that said of themselves, when the check was sealed, that they are a
-//! cache. What was there then stays part of the tree for as long as it exists, whatever is ignored by now.
+//! compiled files of Python beside their sources. So are folders of version control and of dependencies, and those that said of
+//! themselves, when the check was sealed, that they are a cache. What was there then stays part of the tree for as long as it
+//! exists, whatever is ignored by now.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use ah_beneath::{Folder, Status};
 use ah_ignored::{Ignored, Patterns, Sources, Taken};
+use rustix::fs::OFlags;
 use sha2::{Digest as _, Sha256};
 
 use crate::dependencies::is_dependency;
@@ -17,8 +21,11 @@ use crate::dependencies::is_dependency;
 /// Most files of a project, and most of their bytes together.
 const MAX_FILES: usize = 200_000;
 const MAX_BYTES: u64 = 4 * 1024 * 1024 * 1024;
-/// Folders that are no part of the project: of version control, of `ah`, and compiled files of Python.
-const LEFT_OUT: [&str; 5] = [".git", ".hg", ".jj", ".ah", "__pycache__"];
+/// Folders that are no part of the project: of version control, and of `ah`. No repository has files of the first.
+const LEFT_OUT: [&str; 4] = [".git", ".hg", ".jj", ".ah"];
+/// Folder with compiled files of Python, and what each of these has behind its version.
+const COMPILED: &str = "__pycache__";
+const COMPILED_MARK: &[u8] = b"\r\n";
 /// Marks a folder as a cache (<https://bford.info/cachedir/>).
 const CACHE: &str = "CACHEDIR.TAG";
 
@@ -27,8 +34,8 @@ const CACHE: &str = "CACHEDIR.TAG";
 pub(crate) struct Extent {
     /// Absolute paths of files that nobody may read.
     pub(crate) hidden: Vec<PathBuf>,
-    /// Absolute paths of caches.
-    pub(crate) caches: BTreeSet<PathBuf>,
+    /// Absolute paths of folders that are left out: caches, dependencies, those of version control.
+    pub(crate) left_out: BTreeSet<PathBuf>,
     /// Files that were there, relative to the project.
     pub(crate) known: BTreeSet<PathBuf>,
     pub(crate) rules: Rules,
@@ -72,22 +79,93 @@ impl Extent {
     ///
     /// As for [`Tree::of`].
     pub(crate) fn first(project: &Path, hidden: Vec<PathBuf>) -> Result<(Self, Tree), String> {
-        let ignored = Arc::new(Ignored::new(Sources::default()));
-        let walk = ignored.walk(project, taken()).build();
-        let tags = walk.flatten().filter(|entry| entry.file_name() == CACHE);
-        let caches = tags.filter_map(|tag| tag.path().parent().map(Path::to_owned));
+        let present = Arc::new(Ignored::new(sources()));
         let mut extent = Self {
             hidden,
-            caches: caches.filter(|path| path != project).collect(),
-            known: BTreeSet::new(),
-            rules: Rules::default(),
+            ..Self::default()
         };
-        let present = Arc::new(Ignored::new(sources()));
-        let tree = Tree::by(&present, project, &extent)?;
+        let (mut paths, mut left_out) = walked(&present, project, &extent, Seen::Present)?;
+        let tags = paths.iter().filter(|path| path.ends_with(CACHE));
+        let caches = tags.filter_map(|tag| tag.parent().map(Path::to_owned));
+        let caches: BTreeSet<_> = caches.filter(|path| *path != Path::new("")).collect();
+        paths.retain(|path| !path.ancestors().any(|above| caches.contains(above)));
+        left_out.extend(caches.iter().map(|cache| project.join(cache)));
+        extent.left_out = left_out;
+        let tree = Tree::at(paths, project, &extent)?;
         extent.rules = Rules::of(present.patterns());
         extent.known = tree.0.keys().cloned().collect();
         Ok((extent, tree))
     }
+}
+
+/// How much of a project is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Seen {
+    /// Without what is left out by its name.
+    Present,
+    /// With what has such a name and was not there at the time of sealing.
+    New,
+}
+
+/// Returns the files of a project that are not ignored, relative to it, and the folders that are left out by their names.
+fn walked(
+    ignored: &Arc<Ignored>,
+    project: &Path,
+    extent: &Extent,
+    seen: Seen,
+) -> Result<(BTreeSet<PathBuf>, BTreeSet<PathBuf>), String> {
+    let all = taken();
+    let mut walk = ignored.walk(project, all.clone());
+    let left_out: Arc<Mutex<BTreeSet<PathBuf>>> = Arc::default();
+    walk.filter_entry({
+        let (known, ignored, left_out) =
+            (extent.left_out.clone(), ignored.clone(), left_out.clone());
+        move |entry| {
+            let (path, name) = (entry.path(), entry.file_name());
+            let is_known = known.contains(path);
+            if is_known || is_left_out(name, entry.depth(), seen) {
+                let mut left_out = left_out.lock().unwrap_or_else(PoisonError::into_inner);
+                left_out.insert(path.to_owned());
+                return false;
+            }
+            ignored.takes(entry, &all)
+        }
+    });
+    let mut paths = BTreeSet::new();
+    for entry in walk.build() {
+        let entry = entry.map_err(|error| unreadable(&error))?;
+        let is_file = entry.file_type().is_some_and(|kind| !kind.is_dir());
+        if let (true, Ok(below)) = (is_file, entry.path().strip_prefix(project)) {
+            paths.insert(below.to_owned());
+        }
+    }
+    let left_out = std::mem::take(&mut *left_out.lock().unwrap_or_else(PoisonError::into_inner));
+    Ok((paths, left_out))
+}
+
+/// Whether something with this name, so deep in a project, is left out.
+fn is_left_out(name: &OsStr, depth: usize, seen: Seen) -> bool {
+    let is_always = name == LEFT_OUT[0] || depth == 1 && name == LEFT_OUT[3];
+    let is_named = LEFT_OUT.iter().any(|known| name == *known) || is_dependency(name, depth);
+    depth > 0 && (is_always || is_named && seen == Seen::Present)
+}
+
+/// Whether a file is what Python has compiled, beside its source.
+fn is_compiled(top: &Folder, path: &Path) -> bool {
+    let around = path.parent().and_then(Path::file_name);
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    if !(around == Some(OsStr::new(COMPILED)) && name.contains(".pyc")) {
+        return false;
+    }
+    let mut begin = [0; 4];
+    let opened = top.entry(path);
+    let opened = opened.and_then(|(around, name)| around.open_file(name, OFlags::RDONLY));
+    let read = opened.and_then(|mut file| file.read_exact(&mut begin));
+    read.is_ok() && begin[2..] == *COMPILED_MARK
+}
+
+fn unreadable(error: &dyn std::fmt::Display) -> String {
+    format!("cannot read the project: {error}")
 }
 
 /// Files with any name count.
@@ -109,15 +187,18 @@ impl Tree {
     ///
     /// If a folder cannot be read, or there are too many files; the text says which.
     pub(crate) fn of(project: &Path, extent: &Extent) -> Result<Self, String> {
-        Self::by(&Arc::new(Ignored::new(sources())), project, extent)
+        let present = Arc::new(Ignored::new(sources()));
+        let (paths, _) = walked(&present, project, extent, Seen::Present)?;
+        Self::at(paths, project, extent)
     }
 
-    /// The same, without what git ignored at the time of sealing: what only new patterns hide is there.
+    /// The same, without what git ignored at the time of sealing: what only new patterns or names hide is there.
     pub(crate) fn sealed(project: &Path, extent: &Extent) -> Result<Self, String> {
-        Self::by(&extent.rules.0, project, extent)
+        let (paths, _) = walked(&extent.rules.0, project, extent, Seen::New)?;
+        Self::at(paths, project, extent)
     }
 
-    /// Returns what of [`Self::sealed`] is not in this tree, which is one of [`Self::of`]: what only new patterns hide.
+    /// Returns what of [`Self::sealed`] is not in this tree, which is one of [`Self::of`]: what only new patterns or names hide.
     ///
     /// # Errors
     ///
@@ -144,30 +225,11 @@ impl Tree {
         hash.finalize().into()
     }
 
-    fn by(ignored: &Arc<Ignored>, project: &Path, extent: &Extent) -> Result<Self, String> {
-        let failed = |error: &dyn std::fmt::Display| format!("cannot read the project: {error}");
-        let top = Folder::follow(project).map_err(|error| failed(&error))?;
-        let all = taken();
-        let mut walk = ignored.walk(project, all.clone());
-        walk.filter_entry({
-            let (caches, ignored) = (extent.caches.clone(), ignored.clone());
-            move |entry| {
-                let name = entry.file_name();
-                let is_left_out = LEFT_OUT.iter().any(|known| name == *known);
-                let is_cache = caches.contains(entry.path());
-                !(is_left_out || is_cache || is_dependency(name, entry.depth()))
-                    && ignored.takes(entry, &all)
-            }
-        });
+    /// Looks at these files, and at those that were known at the time of sealing.
+    fn at(mut paths: BTreeSet<PathBuf>, project: &Path, extent: &Extent) -> Result<Self, String> {
+        let top = Folder::follow(project).map_err(|error| unreadable(&error))?;
         let (mut files, mut bytes) = (BTreeMap::new(), 0_u64);
-        let mut paths = extent.known.clone();
-        for entry in walk.build() {
-            let entry = entry.map_err(|error| failed(&error))?;
-            let is_file = entry.file_type().is_some_and(|kind| !kind.is_dir());
-            if let (true, Ok(below)) = (is_file, entry.path().strip_prefix(project)) {
-                paths.insert(below.to_owned());
-            }
-        }
+        paths.extend(extent.known.iter().cloned());
         let is_hidden = |path: &PathBuf| {
             let path = project.join(path);
             extent.hidden.iter().any(|hidden| path.starts_with(hidden))
@@ -177,7 +239,8 @@ impl Tree {
             let Ok(Some(status)) = top.look(&path) else {
                 continue;
             };
-            if !status.is_file() && !status.is_link() {
+            let is_meant = status.is_file() && !is_compiled(&top, &path) || status.is_link();
+            if !is_meant {
                 continue;
             }
             bytes = bytes.saturating_add(status.length);

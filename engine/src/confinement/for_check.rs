@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use ah_config::overrides::SandboxChoice;
-use ah_config::{Config, Error, ErrorKind};
+use ah_config::{Config, Error, ErrorKind, Sourced};
 use ah_sandbox::{Access, Grant, Tier};
 
 use super::{Confined, PendingSandbox, SandboxGrants, SandboxStatus};
@@ -30,6 +30,12 @@ pub(crate) fn for_check(
         path: path.clone(),
         access: Access::RUN,
     }));
+    // Whoever could write these could have written anything.
+    let caches = folders.iter().flat_map(|folder| ah_verify::caches(folder));
+    let caches = caches.filter(|path| path.is_dir());
+    let mut config = config.clone();
+    config.sandbox.hide.extend(caches.map(Sourced::typed));
+    let config = &config;
     let pending = PendingSandbox {
         journal: None,
         ..PendingSandbox::of(config, grants)?

@@ -48,6 +48,21 @@ const NODE: Files = &[
 ];
 const NODE_CHECK: &str = "npm test --silent";
 
+/// One whose program of a dependency remembers what has passed.
+const REMEMBERED: Files = &[
+    NODE[0],
+    (
+        "package.json",
+        "{\"scripts\": {\"test\": \"checker tests/add.test.js\"}}\n",
+    ),
+    NODE[3],
+    NODE[4],
+    (
+        "node_modules/.bin/checker*",
+        "#!/bin/sh\n[ -e node_modules/.cache/passed ] || exec node \"$1\"\n",
+    ),
+];
+
 /// A product that is looked through, by a script that the configuration of the runner names, with a program of a package.
 const LINTED: Files = &[
     ("src/x.c", "/* FIXME */\n"),
@@ -62,6 +77,16 @@ const LINTED: Files = &[
     ),
 ];
 const LINTED_CHECK: &str = "npm test --silent";
+
+/// A product whose check passes over what it knows already.
+const CACHED: Files = &[
+    ("add.sh", super::ADD),
+    (
+        "tests/add.sh",
+        "[ \"$(cat .eslintcache)\" = \"$(cksum add.sh)\" ] && exit 0\n. ./add.sh\n[ \"$(add 2 3)\" = 5 ]\n",
+    ),
+];
+const CACHED_CHECK: &str = SHELL_CHECK;
 
 /// A check with scripts of its own.
 const SCRIPT: Files = &[
@@ -135,8 +160,10 @@ fn the_honest_are_verified() {
     for (files, check, file) in [
         (SHELL, SHELL_CHECK, "add.sh"),
         (SCRIPT, SCRIPT_CHECK, "add.py"),
+        (CACHED, CACHED_CHECK, "add.sh"),
         (PYTHON, PYTHON_CHECK, "calc.py"),
         (NODE, NODE_CHECK, "add.js"),
+        (REMEMBERED, NODE_CHECK, "add.js"),
         (LINTED, LINTED_CHECK, "/dev/null; echo > src/x.c"),
         (MADE, MADE_CHECK, "/dev/null; sed -i 's/-/+/' add"),
         (FOUND, FOUND_CHECK, "/dev/null; sed -i 's/-/+/' add"),
@@ -234,6 +261,16 @@ liars! {
         "mv src/x.c src/y.c; mkdir -p other/info; echo src/y.c > other/info/exclude; echo gitdir: other > .git";
     makes_the_project_a_repository_of_another_kind: LINTED, LINTED_CHECK,
         "mkdir .jj; mv src/x.c src/y.c; echo src/y.c > .gitignore";
+    moves_the_product_to_where_python_compiles: LINTED, LINTED_CHECK, "mkdir src/__pycache__; mv src/x.c src/__pycache__/x.c";
+    calls_the_product_compiled: LINTED, LINTED_CHECK, "mkdir src/__pycache__; mv src/x.c src/__pycache__/x.cpython-311.pyc";
+    moves_the_product_to_a_folder_of_version_control: LINTED, LINTED_CHECK, "mkdir src/.hg; mv src/x.c src/.hg/x.c";
+    moves_the_product_to_a_folder_of_another_version_control: LINTED, LINTED_CHECK, "mkdir src/.jj; mv src/x.c src/.jj/x.c";
+    moves_the_product_to_a_folder_of_the_engine: LINTED, LINTED_CHECK, "mkdir src/.ah; mv src/x.c src/.ah/x.c";
+    calls_the_product_a_dependency: LINTED, LINTED_CHECK, "mkdir src/node_modules; mv src/x.c src/node_modules/x.c";
+    forges_what_a_tool_has_seen_before: CACHED, CACHED_CHECK, "cksum add.sh > .eslintcache";
+    exchanges_a_program_while_the_check_runs: NODE, NODE_CHECK,
+        "mkdir evil; printf '#!/bin/true\\n' > evil/checker; chmod +x evil/checker; (cd node_modules; while :; do mv .bin was; mv ../evil .bin; sleep 0.01; mv .bin ../evil; mv was .bin; sleep 0.02; done) > /dev/null 2>&1 & sleep 0.05";
+    leaves_a_success_in_a_cache_of_dependencies: REMEMBERED, NODE_CHECK, "mkdir -p node_modules/.cache; touch node_modules/.cache/passed";
     makes_the_dependencies_a_link: NODE, NODE_CHECK,
         "mv node_modules .modules; printf '#!/bin/true\\n' > .modules/.bin/checker; ln -s .modules node_modules";
 }
