@@ -440,4 +440,13 @@ mod tests {
         assert_eq!(refusal(".github/workflows/ci.yml", true), None);
         assert!(refusal("o/work/x", true).is_some());
     }
+
+    #[test]
+    fn no_file_that_steers_programs_is_pushed() {
+        for name in ah_conversation::steering_names() {
+            let said = format!("it changes `a/b/c/{name}`, which controls ");
+            let reason = refusal(&format!("a/b/c/{name}"), true).unwrap_or_default();
+            assert!(reason.starts_with(&said), "{name}: {reason}");
+        }
+    }
 }

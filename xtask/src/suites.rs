@@ -60,11 +60,29 @@ const BEYOND_REGISTRIES: [Suite; 2] = [
     },
 ];
 
+/// Suites that CI runs by its schedule instead of for each change, each with why that is enough.
+const NIGHTLY: [(&str, &str); 3] = [
+    (
+        "features",
+        "ten builds, of which each change tries the demo's; what they find breaks nobody who takes the whole",
+    ),
+    (
+        "library",
+        "a build of its own; its crates have their tests in the workspace",
+    ),
+    (
+        "postgres",
+        "the fleet's tests once more, over another store; those over SQLite run for each change",
+    ),
+];
+
 /// Selection of suites.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wanted {
     /// Whether suites with large downloads run too.
-    all: bool,
+    downloads: bool,
+    /// Whether those of [`NIGHTLY`] run too.
+    nightly: bool,
     /// Whether what passed before runs again.
     again: bool,
     /// Whether the time of each suite is printed.
@@ -74,13 +92,14 @@ pub struct Wanted {
 /// Reads the options of `cargo xtask test`.
 pub fn wanted(options: &[&str]) -> Result<Wanted> {
     let mut wanted = Wanted {
-        all: in_ci(),
+        downloads: in_ci(),
+        nightly: false,
         again: false,
         times: in_ci(),
     };
     for option in options {
         match *option {
-            "--all" => wanted.all = true,
+            "--all" => (wanted.downloads, wanted.nightly) = (true, true),
             "--again" => wanted.again = true,
             "--times" => wanted.times = true,
             _ => bail!("unknown option `{option}` of test"),
@@ -89,7 +108,8 @@ pub fn wanted(options: &[&str]) -> Result<Wanted> {
     Ok(wanted)
 }
 
-/// Runs the suites, and in CI or with `--all` the checks. The last line names the suites that were left out; in CI that is an error.
+/// Runs the suites, and in CI or with `--all` the checks. The last line names the suites that were left out; in CI that is an
+/// error, but for those of [`NIGHTLY`] and [`BEYOND_REGISTRIES`].
 pub fn test(wanted: Wanted) -> Result<()> {
     let passed = Passed::new(wanted.again);
     let everything = passed.state(&own::everything())?;
@@ -98,13 +118,16 @@ pub fn test(wanted: Wanted) -> Result<()> {
     };
     let own = passed.timed("building the tests", own::build)?;
     own::test(&own, &passed, &everything)?;
-    alone("features", features::test)?;
+    alone("the demo's build", features::demo)?;
+    if wanted.nightly {
+        alone("features", features::test)?;
+    }
 
     let state = own.state_of_suites(&passed)?;
     let mut suites = Suites {
         passed: &passed,
         state,
-        with_downloads: wanted.all,
+        with_downloads: wanted.downloads,
         left_out: missing(&SUITES),
     };
     suites.run("mcp", mcp::install(), |folder| mcp::test(folder))?;
@@ -130,15 +153,16 @@ pub fn test(wanted: Wanted) -> Result<()> {
     absent.extend(suites.downloads()?);
     // These build for themselves.
     suites.state = everything.clone();
-    if wanted.all && postgres::missing().is_none() {
-        suites.run("postgres", Ok(()), |()| postgres::test())?;
-    }
-    if wanted.all {
+    if wanted.nightly {
+        if postgres::missing().is_none() {
+            suites.run("postgres", Ok(()), |()| postgres::test())?;
+        }
         suites.run("library", Ok(()), |()| library::test(&library::build()?))?;
     } else {
-        suites.leave_out("library", "a build of its own; use `--all`");
+        let left = |(name, why): (&str, &str)| format!("{name} ({why}; use `--all`)");
+        absent.extend(NIGHTLY.map(left));
     }
-    if wanted.all {
+    if wanted.downloads {
         alone("checks", check)?;
     }
     if wanted.times {

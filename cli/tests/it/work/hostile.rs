@@ -1,6 +1,5 @@
 //! A malicious issue, and agents that do as it says.
 
-use ah_conversation::steering_names;
 use ah_testkit::github::TOKEN;
 use ah_testkit::script::{says, uses};
 use ah_testkit::server::Server;
@@ -301,23 +300,5 @@ fn agents_reach_the_hosts_of_work_and_no_others() {
         let found = server.requests()[1].body.to_string();
         assert_eq!(found.contains("REACHED"), is_reached, "{settings}: {found}");
         std::fs::remove_dir_all(site.world.file("o")).unwrap();
-    }
-}
-
-/// Every name of the list, in any folder, keeps a branch from being pushed.
-#[test]
-fn no_file_that_steers_programs_is_pushed() {
-    let Some(site) = Site::new() else { return };
-    for name in steering_names() {
-        let github = site.github();
-        github.open(7, "Greet in Latin", DEMAND, &["todo"]);
-        let command = format!(
-            "blob=$(echo evil | git hash-object -w --stdin); \
-             git update-index --add --cacheinfo 100644,$blob,a/b/c/{name}; git commit -q -m sly"
-        );
-        let server = Server::new([plans(), changes("do", &command)].concat());
-        let ended = site.on(&github, &server, []).run().expect(1);
-        let said = format!("not pushed: it changes `a/b/c/{name}`, which controls");
-        assert!(ended.stderr.contains(&said), "{name}: {}", ended.stderr);
     }
 }
