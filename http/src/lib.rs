@@ -3,6 +3,7 @@
 //! All clients of the program are built here, so that proxies, certificates and timeouts are the same everywhere.
 //! Requests and the handling of errors are left to the callers.
 
+pub mod early;
 mod no_proxy;
 pub mod outside;
 pub mod sse;
