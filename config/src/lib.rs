@@ -21,6 +21,7 @@ pub mod extensions;
 mod first;
 pub mod found_file;
 mod git_place;
+mod held_notes;
 pub mod installed;
 mod keeping;
 pub mod layers;

@@ -104,9 +104,10 @@ pub use permission::{
 };
 pub use prefix::{Prefix, PrefixBreak};
 pub use provider::{
-    BlockStart, CacheMiss, Continuity, Delta, DemandedAnswer, ErrorClass, EventStream,
-    FallbackNotice, Findings, Hit, Provider, ProviderError, ProviderExtras, Request, RetryNotice,
-    Sampling, SearchesWeb, Searching, SkipDelay, StreamEvent, UnseenUse, WebSearch,
+    BlockStart, CacheMiss, Connecting, ConnectsEarly, Continuity, Delta, DemandedAnswer,
+    ErrorClass, EventStream, FallbackNotice, Findings, Hit, Provider, ProviderError,
+    ProviderExtras, Request, RetryNotice, Sampling, SearchesWeb, Searching, SkipDelay, StreamEvent,
+    UnseenUse, WebSearch,
 };
 pub use question::{Hunk, Proposal, Question, Verdict};
 pub use reach::Reach;

@@ -39,6 +39,8 @@ pub struct ProviderExtras<'a> {
     pub unseen: Option<&'a dyn UnseenUse>,
     /// Searches the web through the model's server.
     pub search: Option<&'a dyn SearchesWeb>,
+    /// Opens a connection to the model's server.
+    pub early: Option<&'a dyn ConnectsEarly>,
 }
 
 /// A model of which more is used than its answers tell: by requests that keep the conversation in the prompt cache, and by
@@ -52,6 +54,13 @@ pub trait UnseenUse: Send + Sync {
 pub trait SearchesWeb: Send + Sync {
     /// Searches. Nothing happens until the future is polled.
     fn search(&self, search: &WebSearch) -> Searching;
+}
+
+/// A model to whose server a connection can be opened before there is a request.
+pub trait ConnectsEarly: Send + Sync {
+    /// Opens one, if there is none, so that the next request need not wait for it. Nothing is asked and nothing fails. Nothing
+    /// happens until the future is polled; `None` if a connection would not help.
+    fn connect_early(&self) -> Option<Connecting>;
 }
 
 /// How a model takes changes in a conversation.
@@ -81,6 +90,9 @@ pub struct WebSearch {
 
 /// A running web search.
 pub type Searching = Pin<Box<dyn Future<Output = Result<Findings, ProviderError>> + Send>>;
+
+/// A connection that is being opened.
+pub type Connecting = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Results of a web search. All of it is untrusted text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use std::time::Duration;
 use ah_config::settings::exchange::ExchangeConfig;
 use ah_config::{Config, Error, ErrorKind, Sourced};
 use ah_conversation::{
-    Clock as _, ErrorClass, Model, Models, Provider, ProviderError, Sampling, Thinking,
+    Clock as _, ErrorClass, MessageId, Model, Models, Provider, ProviderError, Sampling, Thinking,
 };
 use ah_ids::SystemClock;
 use ah_provider::auth::KeySource;
@@ -22,6 +22,7 @@ use ah_provider::fact::KeepFact;
 use ah_provider::fallback::Fallback;
 use ah_provider::listing::Listing;
 use ah_provider::named_server::NamedServer;
+use ah_provider::note::Notes;
 use ah_provider::script::normalizer::Normalizer;
 use ah_provider::script::record::Recording;
 
@@ -299,6 +300,21 @@ struct Inputs {
     http: ah_http::Options,
     key_source: Box<MakeKeySource>,
     keep_fact: KeepFact,
+    notes: Arc<dyn Notes>,
+}
+
+/// The notes of the user's folder.
+struct HeldNotes(Config);
+
+impl Notes for HeldNotes {
+    fn keep(&self, first: &MessageId, note: String) {
+        // Without it, all is sent once.
+        let _ = self.0.keep_held_note(first.as_str(), &note);
+    }
+
+    fn find(&self, first: &MessageId) -> Option<String> {
+        self.0.held_note(first.as_str())
+    }
 }
 
 impl Inputs {
@@ -318,6 +334,7 @@ impl Inputs {
                     let _ = config.keep_fact(server, model, fact);
                 })
             },
+            notes: Arc::new(HeldNotes(config.clone())),
             key_source: Box::new(move |command, setting| {
                 Arc::new(KeyCommand::new(command, setting, &environment))
             }),
@@ -339,6 +356,7 @@ impl Inputs {
                 .as_ref()
                 .map(|count| count.value.get()),
             keep_fact: Some(&self.keep_fact),
+            notes: Some(&self.notes),
             cache_ttl: exchange
                 .cache_ttl
                 .as_ref()

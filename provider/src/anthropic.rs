@@ -83,9 +83,9 @@ fn model(server: Server, betas: &[String], encoder: Encoder) -> Result<Messages,
         headers.insert(BETA_HEADER, value);
     }
     let url = encoder.address(&server.base_url);
-    let keep = server.keep_fact.clone();
+    let (keep, notes) = (server.keep_fact.clone(), server.notes.clone());
     let endpoint = server.endpoint(&url, KEY_HEADER, headers)?;
-    Ok(HttpModel::at(endpoint, encoder).keeping(keep))
+    Ok(HttpModel::at(endpoint, encoder).keeping(keep).noting(notes))
 }
 
 /// Whether a server may have refused the features that only newer servers know.

@@ -116,6 +116,12 @@ impl Authorization {
         Ok((proof != *refused).then_some(proof))
     }
 
+    /// Whether a refusal with `status` may mean that the proof has expired, and there is a source of another.
+    pub(crate) fn may_have_expired(&self, status: StatusCode) -> bool {
+        let known = self.known();
+        self.source.is_some() && known.is_some_and(|proof| proof.may_have_expired(status))
+    }
+
     fn known(&self) -> Option<Proof> {
         self.proof
             .lock()

@@ -82,7 +82,7 @@ impl<M: Copy + Default> Encoded<M> {
         let held = conversation.held.take()?;
         let answer = conversation.messages.get(held.messages)?;
         let has_more = conversation.messages.len() > held.messages + 1;
-        let is_same = held.head == head && is_answer(&answer.message, &held);
+        let is_same = held.head.is(head) && is_answer(&answer.message, &held);
         let end = answer.end;
         (is_same && has_more).then_some((held, &*conversation, end))
     }

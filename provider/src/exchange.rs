@@ -8,12 +8,12 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use ah_conversation::{ErrorClass, EventStream, ProviderError, StreamEvent, json};
+use ah_conversation::{Connecting, ErrorClass, EventStream, ProviderError, StreamEvent, json};
 use bytes::Bytes;
 use futures_core::Stream;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue};
-use reqwest::{Body, Client, Response, Url};
+use reqwest::{Body, Client, Response, StatusCode, Url};
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -131,6 +131,28 @@ impl Endpoint {
         };
         let sent = stream::once(async move { Ok(sent(payload_bytes)) });
         Box::pin(sent.chain(stream::once(attempt.open(reader)).try_flatten()))
+    }
+
+    /// Opens a connection of `client` for the next request, if there is a key to send with it. Without TLS, it takes no time that
+    /// would count, and some programs on the user's machine wait on an idle connection for its request.
+    pub(crate) fn connect_early(&self, client: Client) -> Option<Connecting> {
+        let url = self.url.clone();
+        let is_worth = self.key.is_some() && url.scheme() == "https";
+        is_worth.then(|| -> Connecting {
+            Box::pin(async move { ah_http::early::open(&client, url).await })
+        })
+    }
+
+    /// Whether a refusal with `status` may mean that the key has expired, and another may be had.
+    pub(crate) fn may_have_expired(&self, status: u16) -> bool {
+        let status = StatusCode::from_u16(status).ok();
+        let key = self.key.as_ref().zip(status);
+        key.is_some_and(|(key, status)| key.may_have_expired(status))
+    }
+
+    /// Returns the client of its requests.
+    pub(crate) fn client(&self) -> Client {
+        self.client.clone()
     }
 
     /// Returns the address.

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use ah_conversation::{EventStream, Model, Provider, ProviderError, ProviderExtras, Request};
 
 use crate::decode::AnswerReader;
-use crate::http_model::{HttpModel, RequestEncoder};
+use crate::http_model::HttpModel;
+use crate::request_encoder::RequestEncoder;
 use crate::ways::or_again;
 
 /// A model with and without the newer features.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use ah_conversation::{ErrorClass, Message, ProviderError, StopReason, StreamEvent};
 use bytes::Bytes;
+use ring::digest;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
@@ -35,9 +36,36 @@ pub struct Held {
     /// Number of messages that the request had.
     pub messages: usize,
     /// What stood before the messages in a body with all of them.
-    pub head: Bytes,
+    pub head: Head,
     /// When the request was sent.
     pub at: Instant,
+}
+
+/// The beginning of a body.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Head {
+    /// The beginning itself.
+    Bytes(Bytes),
+    /// Its digest, as another process has noted it.
+    Digest(String),
+}
+
+impl Head {
+    /// Returns whether `bytes` are the beginning.
+    pub fn is(&self, bytes: &[u8]) -> bool {
+        match self {
+            Self::Bytes(own) => own == bytes,
+            Self::Digest(own) => *own == digest(bytes),
+        }
+    }
+
+    /// Returns its digest.
+    pub fn digest(&self) -> String {
+        match self {
+            Self::Bytes(own) => digest(own),
+            Self::Digest(own) => own.clone(),
+        }
+    }
 }
 
 /// The body of a request to a server that is asked to hold the conversation.
@@ -94,10 +122,17 @@ impl Gathered {
             answer: self.answer,
             request_id: self.request_id,
             messages,
-            head: self.head,
+            head: Head::Bytes(self.head),
             at: self.at,
         })
     }
+}
+
+/// Returns the digest of `bytes` as text.
+pub(crate) fn digest(bytes: &[u8]) -> String {
+    let digest = digest::digest(&digest::SHA256, bytes);
+    let hex = digest.as_ref().iter().map(|byte| format!("{byte:02x}"));
+    hex.collect()
 }
 
 /// Whether a server that was sent the rest of a conversation may have forgotten the beginning. Whatever else it refuses is

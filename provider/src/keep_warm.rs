@@ -1,17 +1,22 @@
 //! Keeps the prompt cache of the last conversation alive while nobody asks: just before its entries expire, the last
 //! request is sent again, and its answer is dropped as soon as it begins. Each time costs the price of reading the cache.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use ah_conversation::{EventStream, StreamEvent, UnseenUse, Usage};
+use ah_conversation::{EventStream, Price, StreamEvent, UnseenUse, Usage};
 use futures_util::StreamExt;
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 
 use crate::caching::CacheTtl;
 
-/// Time before the end of an entry's life at which it is used again, in seconds.
-const MARGIN: u64 = 30;
+/// Time before the end of an entry's life at which it is used again.
+const MARGIN: Duration = Duration::from_secs(30);
+/// How long a pause is bridged at most: who has been away for so long is not expected any more.
+const LONGEST: Duration = Duration::from_secs(30 * 60);
+/// What is assumed before a session has had pauses: that of three, one ends while the entries are kept.
+const ASSUMED: (u64, u64) = (1, 3);
 
 /// How often an idle conversation is kept in the cache; by default, never.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -22,52 +27,117 @@ pub struct KeepWarm {
     pub times: u32,
 }
 
+impl KeepWarm {
+    /// Time between two requests.
+    fn interval(self) -> Duration {
+        Duration::from_secs(self.ttl.seconds()) - MARGIN
+    }
+
+    /// Whether the request of this number in a pause, from 1, costs less than it is expected to save, at this price and after such
+    /// pauses. It costs the price of reading; if the pause ends in time, it saves that of writing instead of reading.
+    fn pays(self, number: u32, price: Option<Price>, pauses: &Pauses) -> bool {
+        let Some(price) = price else {
+            return false;
+        };
+        let write = match self.ttl {
+            CacheTtl::FiveMinutes => price.cache_write,
+            CacheTtl::Hour => price.cache_write_1h,
+        };
+        let saved = u128::from(write.saturating_sub(price.cache_read));
+        let (ended, all) = pauses.chance(number);
+        let is_in_time = self.interval().saturating_mul(number) <= LONGEST;
+        let pays = u128::from(price.cache_read) * u128::from(all) < saved * u128::from(ended);
+        number <= self.times && is_in_time && pays
+    }
+}
+
+/// How the pauses of a session have ended.
+#[derive(Debug, Default)]
+struct Pauses {
+    /// For each number of a request: the pauses that ended while the entries lived that it kept, and all that had it.
+    ends: Vec<(u64, u64)>,
+}
+
+impl Pauses {
+    /// Adds a pause with so many requests, the last of which kept the entries until its end or not.
+    fn add(&mut self, requests: u32, is_in_time: bool) {
+        let requests = requests as usize;
+        if self.ends.len() < requests {
+            self.ends.resize(requests, (0, 0));
+        }
+        for (index, (ended, all)) in self.ends[..requests].iter_mut().enumerate() {
+            *all += 1;
+            *ended += u64::from(is_in_time && index + 1 == requests);
+        }
+    }
+
+    /// The chance that a pause ends while the entries live that the request of this number keeps.
+    fn chance(&self, number: u32) -> (u64, u64) {
+        let index = (number as usize).saturating_sub(1);
+        let (ended, all) = self.ends.get(index).copied().unwrap_or_default();
+        (ended + ASSUMED.0, all + ASSUMED.1)
+    }
+}
+
 /// The requests of the pause since the last answer.
 #[derive(Debug, Default)]
 pub struct Warming {
     task: Mutex<Option<AbortHandle>>,
     spent: Mutex<Vec<Usage>>,
+    /// How long the entries live that the last request of this pause has kept, and the number of its requests.
+    kept: Mutex<Option<(Instant, u32)>>,
+    pauses: Mutex<Pauses>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl UnseenUse for Warming {
     fn end_pause(&self) -> Vec<Usage> {
         self.abort();
-        std::mem::take(&mut *self.spent.lock().unwrap_or_else(PoisonError::into_inner))
+        if let Some((until, requests)) = locked(&self.kept).take() {
+            locked(&self.pauses).add(requests, Instant::now() < until);
+        }
+        std::mem::take(&mut *locked(&self.spent))
     }
 }
 
 impl Warming {
-    /// Begins a pause, in which `ask` sends the last request again.
+    /// Begins a pause, in which `ask` sends the last request again as long as that pays at `price`.
     pub fn begin(
-        self: &std::sync::Arc<Self>,
+        self: &Arc<Self>,
         settings: KeepWarm,
+        price: Option<Price>,
         ask: impl Fn() -> EventStream + Send + 'static,
     ) {
-        let pause = Duration::from_secs(settings.ttl.seconds() - MARGIN);
-        let warming = std::sync::Arc::downgrade(self);
+        let interval = settings.interval();
+        let warming = Arc::downgrade(self);
         let task = tokio::spawn(async move {
-            for _ in 0..settings.times {
-                tokio::time::sleep(pause).await;
+            for number in 1.. {
+                let pays = |warming: &Self| settings.pays(number, price, &locked(&warming.pauses));
+                if !warming.upgrade().is_some_and(|warming| pays(&warming)) {
+                    return;
+                }
+                tokio::time::sleep(interval).await;
+                let sent = Instant::now();
                 let Some(usage) = begun(ask()).await else {
                     return;
                 };
                 let Some(warming) = warming.upgrade() else {
                     return;
                 };
-                let mut spent = warming.spent.lock().unwrap_or_else(PoisonError::into_inner);
-                spent.push(usage);
+                let lifetime = Duration::from_secs(settings.ttl.seconds());
+                *locked(&warming.kept) = Some((sent + lifetime, number));
+                locked(&warming.spent).push(usage);
             }
         });
         self.abort();
-        *self.task.lock().unwrap_or_else(PoisonError::into_inner) = Some(task.abort_handle());
+        *locked(&self.task) = Some(task.abort_handle());
     }
 
     fn abort(&self) {
-        let task = self
-            .task
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let task = locked(&self.task).take();
         if let Some(task) = task {
             task.abort();
         }
@@ -94,12 +164,11 @@ async fn begun(mut events: EventStream) -> Option<Usage> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use ah_conversation::{ErrorClass, ProviderError};
     use futures_util::stream;
-    use tokio::time::{Instant, sleep};
+    use tokio::time::sleep;
 
     use super::*;
 
@@ -123,6 +192,77 @@ mod tests {
         (count, ask)
     }
 
+    /// In millionths of a dollar for a million tokens.
+    const OPUS: Price = Price {
+        input: 5_000_000,
+        output: 25_000_000,
+        cache_read: 500_000,
+        cache_write: 6_250_000,
+        cache_write_1h: 10_000_000,
+    };
+
+    #[test]
+    fn a_request_is_sent_where_it_is_expected_to_save_more_than_it_costs() {
+        let settings = |ttl, times| KeepWarm { ttl, times };
+        let short = settings(CacheTtl::FiveMinutes, 9);
+        let never = |pauses: u32| {
+            let mut all = Pauses::default();
+            (0..pauses).for_each(|_| all.add(6, false));
+            all
+        };
+        let as_dear = Price {
+            cache_write: 900_000,
+            ..OPUS
+        };
+        for (number, settings, price, pauses, expected) in [
+            (1, short, Some(OPUS), never(0), true),
+            (6, short, Some(OPUS), never(0), true),
+            // After half an hour.
+            (7, short, Some(OPUS), never(0), false),
+            (1, settings(CacheTtl::Hour, 9), Some(OPUS), never(0), false),
+            (
+                2,
+                settings(CacheTtl::FiveMinutes, 1),
+                Some(OPUS),
+                never(0),
+                false,
+            ),
+            // What costs how much is not known.
+            (1, short, None, never(0), false),
+            // One of three times is too seldom, where writing costs little more than reading.
+            (1, short, Some(as_dear), never(0), false),
+            // It saves 11.5 times what it costs.
+            (6, short, Some(OPUS), never(8), true),
+            (6, short, Some(OPUS), never(9), false),
+        ] {
+            let pays = settings.pays(number, price, &pauses);
+            assert_eq!(pays, expected, "{number} {settings:?} {pauses:?}");
+        }
+        let mut pauses = never(9);
+        pauses.add(2, true);
+        assert!(short.pays(2, Some(OPUS), &pauses));
+        assert!(!short.pays(1, Some(OPUS), &pauses));
+    }
+
+    /// After pauses that are too long, nothing is sent; a short one is no reason to begin again.
+    #[tokio::test(start_paused = true)]
+    async fn a_session_learns_how_long_its_pauses_are() {
+        let (count, ask) = asking(999);
+        let ask = Arc::new(ask);
+        let warming = Arc::new(Warming::default());
+        let settings = KeepWarm {
+            ttl: CacheTtl::FiveMinutes,
+            times: 1,
+        };
+        for _ in 0..20 {
+            let ask = ask.clone();
+            warming.begin(settings, Some(OPUS), move || ask());
+            sleep(Duration::from_secs(10_000)).await;
+            warming.end_pause();
+        }
+        assert_eq!(count.load(Ordering::Relaxed), 9);
+    }
+
     /// A pause of so many seconds; returns the requests and those of which the usage is known.
     async fn pause(times: u32, working: u64, seconds: u64) -> (u64, usize) {
         let (count, ask) = asking(working);
@@ -131,7 +271,7 @@ mod tests {
             ttl: CacheTtl::FiveMinutes,
             times,
         };
-        warming.begin(settings, ask);
+        warming.begin(settings, Some(OPUS), ask);
         sleep(Duration::from_secs(seconds)).await;
         let spent = warming.end_pause();
         let asked = count.load(Ordering::Relaxed);
@@ -150,6 +290,8 @@ mod tests {
             (3, 9, 271, (1, 1)),
             (3, 9, 2_000, (3, 3)),
             (3, 1, 2_000, (2, 1)),
+            // Half an hour at most.
+            (99, 99, 9_000, (6, 6)),
         ] {
             assert_eq!(
                 pause(times, working, seconds).await,
@@ -164,8 +306,8 @@ mod tests {
     async fn nothing_is_asked_once_the_provider_is_gone() {
         let (count, ask) = asking(9);
         let warming = Arc::new(Warming::default());
-        let ttl = CacheTtl::Hour;
-        warming.begin(KeepWarm { ttl, times: 9 }, ask);
+        let ttl = CacheTtl::FiveMinutes;
+        warming.begin(KeepWarm { ttl, times: 9 }, Some(OPUS), ask);
         drop(warming);
         sleep(Duration::from_secs(100_000)).await;
         assert_eq!(count.load(Ordering::Relaxed), 0);

@@ -2,6 +2,7 @@
 //! no other crate knows it.
 
 pub mod abilities;
+mod again;
 pub mod anthropic;
 pub mod auth;
 mod blocks;
@@ -30,6 +31,7 @@ pub mod limit;
 pub mod listing;
 pub mod named_server;
 mod near;
+pub mod note;
 mod opaque;
 pub mod openai;
 mod options;
@@ -37,6 +39,7 @@ mod over_socket;
 mod pieces;
 pub mod presets;
 mod refused;
+pub mod request_encoder;
 pub mod responses;
 pub mod retry;
 mod rope;

@@ -12,6 +12,7 @@ use crate::exchange::Timeouts;
 use crate::fact::KeepFact;
 use crate::held::ConversationState;
 use crate::named_server::NamedServer;
+use crate::note::Notes;
 use crate::retry::Policy;
 
 /// Options for [`connect`](crate::connect), besides the model's name.
@@ -34,6 +35,8 @@ pub struct Options<'a> {
     pub max_output: Option<u64>,
     /// Keeps what servers show of their models; without it, none is asked for its window.
     pub keep_fact: Option<&'a KeepFact>,
+    /// Keeps notes of the conversations that servers hold; without it, none outlives the process.
+    pub notes: Option<&'a Arc<dyn Notes>>,
     /// Lifetime of what requests leave in the prompt cache.
     pub cache_ttl: CacheTtl,
     /// Whether servers hold conversations.

@@ -3,10 +3,10 @@
 //!
 //! As OpenAI has it for the Responses API (`https://developers.openai.com/api/docs/guides/websocket-mode`, npm `openai` 7.59.0).
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use ah_conversation::{ErrorClass, EventStream, ProviderError, StreamEvent, json};
+use ah_conversation::{ErrorClass, EventStream, Message, ProviderError, StreamEvent, json};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
@@ -69,12 +69,12 @@ pub fn is_refused(error: &ProviderError) -> bool {
     error.kind.as_deref() == Some(REFUSED)
 }
 
-/// The events of the answer, as `reader` reads them, to the request that `body` is. It is sent over `socket`, or over one that
-/// is opened. Nothing is sent until the stream is polled.
+/// The events of the answer, as `reader` reads them, to the request that `body` is, of the conversation that begins with `of`. It
+/// is sent over `socket`, or over one that is opened. Nothing is sent until the stream is polled.
 pub fn ask<R: AnswerReader>(
     endpoint: &Endpoint,
     sockets: &Arc<Sockets>,
-    socket: Option<Socket>,
+    (socket, of): (Option<Socket>, Weak<Message>),
     body: &[Bytes],
     reader: R,
 ) -> EventStream {
@@ -84,10 +84,11 @@ pub fn ask<R: AnswerReader>(
     let opened = async move {
         let deadline = Instant::now() + endpoint.timeouts().first_event;
         let request = request.map_err(|_| failure::protocol("the request is not UTF-8"))?;
-        let socket = match socket {
+        let mut socket = match socket {
             Some(socket) => socket,
             None => open(&endpoint, &sockets, deadline).await?,
         };
+        socket.of = of;
         socket.send(request).await;
         let messages = messages(endpoint.clone(), socket, sockets);
         let events = endpoint.events(messages, deadline, reader);

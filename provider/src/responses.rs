@@ -14,6 +14,7 @@ pub use self::encode::Encoder;
 use crate::auth::AUTHORIZATION;
 use crate::featured::Featured;
 use crate::http_model::HttpModel;
+use crate::request_encoder::RequestEncoder as _;
 use crate::server::{Server, address};
 use crate::socket::Sockets;
 
@@ -47,10 +48,10 @@ fn model(
     encoder: Encoder,
 ) -> Result<HttpModel<Encoder, ResponseReader>, ProviderError> {
     let url = address(&server.base_url, "responses");
-    let keep = server.keep_fact.clone();
+    let (keep, notes) = (server.keep_fact.clone(), server.notes.clone());
     let sockets = encoder.needs_sockets().then(|| server.http.clone());
     let endpoint = server.endpoint(&url, AUTHORIZATION, HeaderMap::new())?;
-    let model = HttpModel::at(endpoint, encoder).keeping(keep);
+    let model = HttpModel::at(endpoint, encoder).keeping(keep).noting(notes);
     Ok(model.over(sockets.map(Sockets::new)))
 }
 

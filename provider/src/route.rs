@@ -389,6 +389,7 @@ impl<'a> Route<'a> {
             },
             timeouts: self.options.timeouts,
             keep_fact: self.options.keep_fact.cloned(),
+            notes: self.options.notes.cloned(),
         };
         Ok((server, beta))
     }

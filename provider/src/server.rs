@@ -1,6 +1,7 @@
 //! Address, key and headers of a server, the same for every API.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use ah_conversation::{ErrorClass, ProviderError};
 use reqwest::Client;
@@ -9,6 +10,7 @@ use reqwest::header::{HeaderMap, HeaderValue};
 use crate::auth::{Authorization, Key, header_name};
 use crate::exchange::{Endpoint, SettingNames, Timeouts};
 use crate::fact::KeepFact;
+use crate::note::Notes;
 
 /// A server and the means to reach it.
 #[derive(Clone)]
@@ -29,6 +31,8 @@ pub struct Server {
     pub timeouts: Timeouts,
     /// Keeps what it shows of its models.
     pub keep_fact: Option<KeepFact>,
+    /// Keeps notes of the conversations that it holds.
+    pub notes: Option<Arc<dyn Notes>>,
 }
 
 impl Server {

@@ -3,16 +3,17 @@
 //!
 //! Opening them, and the meaning of what comes, is left to [`over_socket`](crate::over_socket).
 
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
+use ah_conversation::Message;
 use futures_util::{SinkExt as _, StreamExt as _};
 use reqwest::{Client, Upgraded};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
-use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
+use tokio_tungstenite::tungstenite::{self, Error, Utf8Bytes};
 
 /// Number of sockets that stay open: a session and its subagents share a provider.
 const SOCKETS: usize = 4;
@@ -40,6 +41,8 @@ struct Idle {
 
 /// An open socket. Dropping it closes the connection.
 pub struct Socket {
+    /// The first message of its conversation.
+    pub of: Weak<Message>,
     opened: Instant,
     requests: mpsc::Sender<Utf8Bytes>,
     messages: mpsc::Receiver<Result<Utf8Bytes, Error>>,
@@ -62,6 +65,20 @@ impl Sockets {
         }
         let client = ah_http::client_of_sockets(&self.http, address)?;
         Ok(self.client.get_or_init(|| client).clone())
+    }
+
+    /// Whether a socket is open that answers nothing now.
+    pub fn is_any_open(&self) -> bool {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.iter().any(|idle| !idle.socket.requests.is_closed())
+    }
+
+    /// Closes those of the conversation that begins with `first`, which goes on elsewhere, and of those that are gone.
+    pub fn leave(&self, first: &Arc<Message>) {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.retain(|Idle { socket, .. }| {
+            socket.of.strong_count() > 0 && !std::ptr::eq(socket.of.as_ptr(), &raw const **first)
+        });
     }
 
     /// Keeps a socket open whose last answer has this id.
@@ -100,6 +117,7 @@ impl Socket {
         // A task of its own also answers the server's pings between requests.
         tokio::spawn(serve(stream, to_send, arrived));
         Self {
+            of: Weak::new(),
             opened: Instant::now(),
             requests,
             messages,
@@ -131,7 +149,7 @@ async fn serve(
             },
             request = to_send.recv() => match request {
                 Some(request) => tokio::select! {
-                    sent = stream.send(Message::Text(request)) => match sent {
+                    sent = stream.send(tungstenite::Message::Text(request)) => match sent {
                         Ok(()) => continue,
                         Err(error) => Err(error),
                     },
@@ -141,8 +159,8 @@ async fn serve(
             },
         };
         let handed_on = match message {
-            Ok(Message::Text(text)) => Ok(text),
-            Ok(Message::Close(_)) => return,
+            Ok(tungstenite::Message::Text(text)) => Ok(text),
+            Ok(tungstenite::Message::Close(_)) => return,
             Ok(_) => continue,
             Err(error) => Err(error),
         };

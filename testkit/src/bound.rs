@@ -9,9 +9,9 @@ use ah_conversation::{
     Request, StopReason, StreamEvent, Usage,
 };
 use ah_provider::abilities::Abilities;
-use ah_provider::http_model::RequestEncoder;
 use ah_provider::openai::Additions;
 use ah_provider::presets::Preset;
+use ah_provider::request_encoder::RequestEncoder;
 use ah_provider::{anthropic, responses};
 use futures_util::stream;
 use serde_json::{Value, json};

@@ -10,6 +10,7 @@ pub mod issuer;
 pub mod mcp;
 pub mod postgres;
 pub mod program;
+pub mod proxy;
 pub mod script;
 pub mod server;
 pub mod show;

@@ -26,7 +26,7 @@ pub mod vendor;
 use std::collections::HashMap;
 use std::io::BufReader;
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
@@ -72,6 +72,8 @@ struct Shared {
     log: Mutex<Log>,
     changed: Condvar,
     is_stopped: AtomicBool,
+    /// Number of connections that were ever opened.
+    accepted: AtomicUsize,
     /// Open connections by the client's address, to be closed with the server.
     connections: Mutex<HashMap<SocketAddr, TcpStream>>,
 }
@@ -108,6 +110,7 @@ impl Server {
             log: Mutex::default(),
             changed: Condvar::new(),
             is_stopped: AtomicBool::new(false),
+            accepted: AtomicUsize::new(0),
             connections: Mutex::default(),
         });
         let accepting = shared.clone();
@@ -143,6 +146,16 @@ impl Server {
     /// Returns how many WebSockets were asked for.
     pub fn sockets_wanted(&self) -> usize {
         self.shared.log().sockets_wanted
+    }
+
+    /// Returns how many connections are open.
+    pub fn connected(&self) -> usize {
+        self.shared.connections().len()
+    }
+
+    /// Returns how many connections were opened.
+    pub fn accepted(&self) -> usize {
+        self.shared.accepted.load(Ordering::SeqCst)
     }
 
     /// Lets the WebSockets have been open for too long.
@@ -186,6 +199,11 @@ impl Server {
         let mut log = self.shared.log();
         log.threads.forget();
         log.chains.forget();
+    }
+
+    /// Returns where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
     }
 
     /// Returns the base URL, for `ANTHROPIC_BASE_URL` and the like.
@@ -253,6 +271,7 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
             continue;
         };
         shared.connections().insert(client, copy);
+        shared.accepted.fetch_add(1, Ordering::SeqCst);
         let shared = shared.clone();
         std::thread::spawn(move || {
             shared.serve(&stream);

@@ -60,6 +60,7 @@ fn connected(name: &str, address: &str, catalog: &Value, kept: &Kept) -> Arc<dyn
         server_compaction: false,
         fast_mode: false,
         keep_warm: 0,
+        notes: None,
         timeouts: Timeouts::default(),
         retry: Policy {
             retries: 0,

@@ -26,10 +26,12 @@ pub fn run(config: &Config, plan: &SessionPlan, form: Json) -> Result<u8, Error>
     if form.json {
         let mut all = to_json(&calls);
         all["cache_saved_usd"] = json!(cache::saved(&calls, &catalog));
+        all["kept_warm"] = cache::Warming::of(&calls, &catalog).to_json();
         all["held"] = held.to_json();
         print_json(&all)
     } else {
-        let cache = cache::lines(&calls, &catalog);
+        let warming = cache::Warming::of(&calls, &catalog).line();
+        let cache = cache::lines(&calls, &catalog) + &warming;
         print(&(lines(&calls) + &breaks(&calls) + &cache + &held.line()))
     }
 }

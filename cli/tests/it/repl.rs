@@ -1,6 +1,7 @@
 //! The interactive conversation: the real binary at a pseudo-terminal.
 
 mod earlier;
+mod expected;
 mod files;
 mod first;
 mod found;

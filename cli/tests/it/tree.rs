@@ -289,7 +289,7 @@ show 1 --json: id parent seq role origin created_at content response
 tree --json: current messages
 branches --json: list of id parent agent_id seq role origin created_at stop_reason preview tool_uses depth current
 diff 3 3 --json: fork left right
-usage --json: api_calls usage input_tokens total_tokens cost_usd unpriced_calls models calls cache_saved_usd held
+usage --json: api_calls usage input_tokens total_tokens cost_usd unpriced_calls models calls cache_saved_usd kept_warm held
 gc --json: sessions files bytes undo
 doctor --json: version ok checks
 models --json: list of name aliases context_window max_output efforts price long_price origin

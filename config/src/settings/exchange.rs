@@ -27,8 +27,9 @@ group! {
         /// Whether models answer up to 2.5 times as fast at twice the price, where they do so (Messages API: Opus since 5, Fable
         /// and Mythos since 5.2). A project can set it only where it is trusted.
         fast_mode: bool = "fastMode", User, {"type": "boolean", "default": false};
-        /// How many small requests bridge a pause, so that the conversation stays in the prompt cache, each for one lifetime; 0:
-        /// none. They cost money while nobody is there, so a project can set it only where it is trusted.
+        /// How many small requests bridge a pause at most, so that the conversation stays in the prompt cache, each for one
+        /// lifetime; 0: none. One is sent within half an hour, and only where its price is known and it is expected to save
+        /// more. They cost money while nobody is there, so a project can set it only where it is trusted.
         keep_warm: u32 = "keepWarm", User, {"type": "integer", "minimum": 0, "default": 0};
         /// How many seconds a server may take until the first event of an answer.
         first_event_timeout: NonZero<u64> = "firstEventTimeout", Anyone, {"type": "integer", "minimum": 1, "default": 300};

@@ -16,8 +16,8 @@ use crate::caching::CacheTtl;
 use crate::encoded::Encoded;
 use crate::generation::{FastMode, Generation};
 use crate::held::{Held, HeldBody};
-use crate::http_model::RequestEncoder;
 use crate::openai::{Quirks, ThinkingField};
+use crate::request_encoder::RequestEncoder;
 
 /// Beta feature with which tools are added by messages.
 const INLINE_TOOLS: &str = "inline-tools-2026-09-15";
@@ -138,6 +138,10 @@ impl RequestEncoder for Encoder {
 
     fn hold_nothing(&mut self) {
         self.holds = false;
+    }
+
+    fn outlives_connection(&self) -> bool {
+        self.holds
     }
 }
 

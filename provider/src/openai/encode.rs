@@ -16,7 +16,7 @@ use crate::anthropic::wire::Thinking as ThinkingObject;
 use crate::caching::{CacheControl, CacheTtl};
 use crate::encoded::Encoded;
 use crate::generation::Generation;
-use crate::http_model::RequestEncoder;
+use crate::request_encoder::RequestEncoder;
 
 /// Encodes requests to one model and caches their messages.
 #[derive(Debug)]

@@ -6,8 +6,8 @@ use serde_json::json;
 
 use super::*;
 use crate::abilities::Abilities;
-use crate::http_model::RequestEncoder;
 use crate::openai::{Additions, Quirks};
+use crate::request_encoder::RequestEncoder;
 use crate::{anthropic, openai, responses};
 
 const OF_USER: &str = "b2YgdGhlIHVzZXI=";

@@ -19,11 +19,11 @@ use crate::caching::CacheTtl;
 use crate::call_name::{self, call_name};
 use crate::encoded::{EMPTY_MESSAGE, Encoded};
 use crate::held::{Held, HeldBody};
-use crate::http_model::RequestEncoder;
 use crate::openai::encode::{model_name, passed_on};
 use crate::openai::messages::taken;
 use crate::openai::messages::{ERROR_PREFIX, arguments, data_url, heading, json, tool_call_id};
 use crate::openai::{Additions, AnswerField, Quirks, ReturnedReasoning};
+use crate::request_encoder::RequestEncoder;
 
 /// Prefixes of models that do not reason, and reject a request for encrypted reasoning.
 const WITHOUT_REASONING: [&str; 3] = ["gpt-3", "gpt-4", "chatgpt-4"];
@@ -157,6 +157,14 @@ impl RequestEncoder for Encoder {
     fn hold_nothing(&mut self) {
         self.holds = None;
     }
+
+    fn outlives_connection(&self) -> bool {
+        self.holds == Some(Way::Stored)
+    }
+
+    fn needs_sockets(&self) -> bool {
+        self.holds == Some(Way::Socket)
+    }
 }
 
 impl Encoder {
@@ -184,11 +192,6 @@ impl Encoder {
         };
         self.holds = Some(way).filter(|_| is_wanted && !OF_HELD.iter().any(is_own));
         self
-    }
-
-    /// Whether conversations are held as long as a WebSocket is open.
-    pub(super) fn needs_sockets(&self) -> bool {
-        self.holds == Some(Way::Socket)
     }
 
     /// Keeps what the requests leave in the prompt cache for `ttl`, as far as the server can be asked for that.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use ah_conversation::{DemandedAnswer, Model, Request, Thinking};
 use ah_provider::abilities::Abilities;
-use ah_provider::http_model::RequestEncoder;
 use ah_provider::openai::{Additions, AnswerField, Quirks};
+use ah_provider::request_encoder::RequestEncoder;
 use ah_provider::{anthropic, openai, responses};
 use serde_json::{Value, json};
 

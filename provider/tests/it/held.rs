@@ -1,7 +1,8 @@
 //! A server that holds conversations is sent what is new, and all of it whenever it may have forgotten: in threads, in
 //! WebSockets, and with what it stores.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ah_conversation::{
@@ -9,6 +10,7 @@ use ah_conversation::{
     Role, StopReason, StreamEvent, Time, Usage,
 };
 use ah_provider::held::ConversationState;
+use ah_provider::note::Notes;
 use ah_provider::retry::Policy;
 use ah_provider::script::format::{Turn, Wire};
 use ah_provider::{Options, connect};
@@ -192,6 +194,16 @@ impl Talk {
 }
 
 fn provider(url: &str, held: Held, conversation_state: ConversationState) -> Arc<dyn Provider> {
+    noting(url, held, conversation_state, None)
+}
+
+/// The model of another process, which finds the notes of those before.
+fn noting(
+    url: &str,
+    held: Held,
+    conversation_state: ConversationState,
+    notes: Option<&Arc<dyn Notes>>,
+) -> Arc<dyn Provider> {
     let variables = [
         ("ANTHROPIC_BASE_URL", url),
         ("ANTHROPIC_API_KEY", "key"),
@@ -210,6 +222,7 @@ fn provider(url: &str, held: Held, conversation_state: ConversationState) -> Arc
         let options = Options {
             betas: &[],
             conversation_state,
+            notes,
             retry: Policy {
                 retries: 3,
                 first_delay: Duration::ZERO,
@@ -487,5 +500,179 @@ async fn errors_mean_what_they_mean_without_a_socket() {
             errors.push((error.class, error.status, error.retry_after, error.hint));
         }
         assert_eq!(errors[0], errors[1], "{status}");
+    }
+}
+
+#[tokio::test]
+async fn an_unexplained_refusal_ends_holding_only_where_it_explains_it() {
+    for (refusals, holds) in [(1, false), (2, true)] {
+        let refused = std::iter::repeat_n(fails(400, "invalid_request_error"), refusals);
+        let turns = refused.chain([says("One."), says("Two.")]);
+        for held in [Held::Threads, Held::Sockets] {
+            let server = Server::new(turns.clone()).opens_sockets();
+            let mut talk = Talk::new(server, held, ConversationState::On);
+            talk.push(Role::User, "a", None);
+            let events: Vec<_> = talk.stream().collect().await;
+            assert_eq!(events.iter().any(Result::is_err), refusals == 2);
+            let before = talk.server.requests().len();
+            talk.say("b").await;
+            let requests = talk.server.requests();
+            let last = &requests[before];
+            let is_held = match held {
+                Held::Threads => last.body["thread"]["type"] == "create",
+                Held::Sockets | Held::Stored => last.body["stream"].is_null(),
+            };
+            assert_eq!(is_held, holds, "{held:?} {refusals}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_expires_within_a_socket_is_renewed() {
+    let turns = [
+        says("One."),
+        fails(401, "authentication_error"),
+        fails(401, "authentication_error"),
+        says("Two."),
+        says("Three."),
+        says("Four."),
+    ];
+    let server = Server::new(turns).opens_sockets();
+    let servers = json!({"mine": {
+        "baseUrl": server.url(), "api": "openai-responses", "keyCommand": "first second",
+    }});
+    let mut talk = Talk::new(server, Held::Sockets, ConversationState::On);
+    let provider = with_options(&[], &servers, |options| {
+        let options = Options {
+            betas: &[],
+            conversation_state: ConversationState::On,
+            ..*options
+        };
+        connect("mine/gpt-6.2-sol", &options)
+    });
+    talk.provider = provider.expect("connected");
+    for prompt in ["a", "b", "c", "d"] {
+        talk.say(prompt).await;
+        assert_eq!(talk.seen(), talk.asked());
+    }
+    let requests = talk.server.requests();
+    let keys = requests
+        .iter()
+        .map(|it| it.headers["authorization"].clone());
+    let keys: Vec<_> = keys.collect();
+    let (first, second) = ("Bearer first", "Bearer second");
+    assert_eq!(keys, [first, first, first, second, second, second]);
+    let all = requests.iter().filter(|it| Held::Sockets.is_all(it));
+    // The beginning, the one over HTTP with both keys, and that of another socket.
+    assert_eq!(all.count(), 4);
+    assert_eq!(talk.server.sockets_wanted(), 2);
+}
+
+#[tokio::test]
+async fn the_socket_that_a_fork_leaves_is_closed() {
+    let turns = (0..4).map(|number| says(&format!("Answer {number}.")));
+    let server = Server::new(turns).opens_sockets();
+    let mut talk = Talk::new(server, Held::Sockets, ConversationState::On);
+    talk.say("a").await;
+    talk.say("b").await;
+    talk.messages.truncate(2);
+    talk.say("c").await;
+    assert_eq!(talk.seen(), talk.asked());
+    assert_eq!(talk.server.sockets_wanted(), 2);
+    // Lets the task of the socket close it.
+    while talk.server.connected() > 1 {
+        tokio::task::yield_now().await;
+    }
+    talk.say("d").await;
+    assert_eq!(talk.server.sockets_wanted(), 2);
+}
+
+/// Notes in memory.
+#[derive(Default)]
+struct Noted(Mutex<HashMap<MessageId, String>>);
+
+impl Notes for Noted {
+    fn keep(&self, first: &MessageId, note: String) {
+        self.0.lock().expect("notes").insert(first.clone(), note);
+    }
+
+    fn find(&self, first: &MessageId) -> Option<String> {
+        self.0.lock().expect("notes").get(first).cloned()
+    }
+}
+
+/// What another process finds before it goes on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Found {
+    /// All as it was left.
+    Same,
+    /// The server has forgotten it.
+    Forgotten,
+    /// Another one has gone on with the conversation meanwhile, and this one has not.
+    Fork,
+    /// The system prompt is another one.
+    Prompted,
+    /// The note cannot be read.
+    Damaged,
+    /// Somebody does not want it any more.
+    Off,
+}
+
+#[tokio::test]
+async fn the_next_process_goes_on_with_what_is_held() {
+    for held in [Held::Threads, Held::Stored, Held::Sockets] {
+        for found in [
+            Found::Same,
+            Found::Forgotten,
+            Found::Fork,
+            Found::Prompted,
+            Found::Damaged,
+            Found::Off,
+        ] {
+            let kept = Arc::new(Noted::default());
+            let notes: Arc<dyn Notes> = kept.clone();
+            let turns = (0..5).map(|number| says(&format!("Answer {number}.")));
+            let server = Server::new(turns).opens_sockets();
+            let mut talk = Talk::new(server, held, ConversationState::On);
+            let url = talk.server.url();
+            talk.provider = noting(&url, held, ConversationState::On, Some(&notes));
+            talk.say("a").await;
+            talk.say("b").await;
+            // Read from the store.
+            let read = |message: &Arc<Message>| Arc::new((**message).clone());
+            talk.messages = talk.messages.iter().map(read).collect();
+            let mut state = ConversationState::On;
+            match found {
+                Found::Same => {}
+                Found::Forgotten => talk.server.forget(),
+                Found::Fork => talk.messages.truncate(2),
+                Found::Prompted => talk.system += 1,
+                Found::Damaged => {
+                    let mut all = kept.0.lock().expect("notes");
+                    all.values_mut().for_each(|note| note.truncate(20));
+                }
+                Found::Off => state = ConversationState::Off,
+            }
+            talk.provider = noting(&url, held, state, Some(&notes));
+            let before = talk.server.requests().len();
+            for prompt in ["c", "d"] {
+                talk.say(prompt).await;
+                assert_eq!(talk.seen(), talk.asked(), "{held:?} {found:?}");
+            }
+            let requests = talk.server.requests();
+            let is_all = |it: &&Received| match held {
+                Held::Threads => it.body["thread"]["type"] != "continue",
+                Held::Sockets | Held::Stored => it.body["previous_response_id"].is_null(),
+            };
+            let all = requests[before..].iter().filter(is_all).count();
+            let expected = match (held, found) {
+                (_, Found::Off) => 2,
+                (Held::Threads | Held::Stored, Found::Same) => 0,
+                _ => 1,
+            };
+            assert_eq!(all, expected, "{held:?} {found:?}");
+            let is_noted = !kept.0.lock().expect("notes").is_empty();
+            assert_eq!(is_noted, held != Held::Sockets);
+        }
     }
 }

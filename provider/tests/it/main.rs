@@ -3,6 +3,7 @@
 mod answers;
 mod caching;
 mod demanded;
+mod early;
 mod fallback;
 mod given_back;
 mod halves;

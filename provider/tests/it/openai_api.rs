@@ -42,6 +42,7 @@ pub(crate) fn server(url: &str, timeouts: Timeouts) -> server::Server {
         },
         timeouts,
         keep_fact: None,
+        notes: None,
     }
 }
 

@@ -6,10 +6,10 @@ use ah_conversation::{
     Audio, ContentBlock, Input, Model, Request, ResultBlock, Role, Sampling, Thinking,
 };
 use ah_provider::abilities::Abilities;
-use ah_provider::http_model::RequestEncoder;
 use ah_provider::openai::{
     Additions, Encoder, OutputLimit, Quirks, ReturnedReasoning, ThinkingField, ToolCallIds,
 };
+use ah_provider::request_encoder::RequestEncoder;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

@@ -261,6 +261,7 @@ fn connected(
         fast_mode: false,
         keep_fact: None,
         keep_warm: 0,
+        notes: None,
         timeouts: Timeouts::default(),
         retry: Policy {
             retries: 0,

@@ -8,9 +8,9 @@ use ah_conversation::{
 };
 use ah_provider::abilities::{Abilities, ThinkingForm};
 use ah_provider::anthropic::Encoder;
-use ah_provider::http_model::RequestEncoder;
 use ah_provider::openai::Quirks;
 use ah_provider::presets::Preset;
+use ah_provider::request_encoder::RequestEncoder;
 use bytes::Bytes;
 use proptest::prelude::*;
 use serde_json::{Value, json};

@@ -8,8 +8,8 @@ use ah_conversation::{
 };
 use ah_provider::abilities::Abilities;
 use ah_provider::exchange::Timeouts;
-use ah_provider::http_model::RequestEncoder;
 use ah_provider::openai::{Additions, Quirks, ReturnedReasoning};
+use ah_provider::request_encoder::RequestEncoder;
 use ah_provider::responses::{Decoder, Encoder, Responses};
 use proptest::prelude::*;
 use serde_json::{Value, json};

@@ -11,8 +11,8 @@ use ah_conversation::{
 use ah_provider::abilities::Abilities;
 use ah_provider::caching::CacheTtl;
 use ah_provider::exchange::Timeouts;
-use ah_provider::http_model::RequestEncoder;
 use ah_provider::openai::Additions;
+use ah_provider::request_encoder::RequestEncoder;
 use ah_provider::responses::{Encoder, Responses};
 use futures_util::StreamExt;
 use proptest::prelude::*;

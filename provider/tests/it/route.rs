@@ -73,6 +73,7 @@ pub fn with_options<T>(
         fast_mode: false,
         keep_fact: None,
         keep_warm: 0,
+        notes: None,
         timeouts: Timeouts::default(),
         retry: Policy {
             retries: 0,

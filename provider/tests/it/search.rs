@@ -32,6 +32,7 @@ fn with<T>(variables: &[(&str, &str)], ask: impl FnOnce(&Options<'_>) -> T) -> T
         fast_mode: false,
         keep_fact: None,
         keep_warm: 0,
+        notes: None,
         timeouts: Timeouts::default(),
         retry: Policy::default(),
         seed: 1,

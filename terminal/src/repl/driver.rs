@@ -216,7 +216,12 @@ impl Driver {
     /// Applies an input; returns `false` if the program ends.
     fn take(&mut self, input: Input) -> bool {
         self.is_typed |= matches!(input, Input::Key(_));
+        let was_empty = self.app.typed().text().is_empty();
         let effects = update::update(&mut self.app, input, Instant::now());
+        let is_begun = was_empty && !self.app.typed().text().is_empty();
+        if is_begun && self.app.work.is_none() {
+            let _ = self.tasks.send(Task::Expect);
+        }
         effects.into_iter().all(|effect| self.perform(effect))
     }
 

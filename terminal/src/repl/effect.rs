@@ -185,6 +185,8 @@ pub enum Task {
     Mode(PermissionMode),
     /// Runs the user's notification command.
     Notify(NotificationKind, String),
+    /// Opens the connection for a prompt that is being typed.
+    Expect,
     /// Ends the session.
     Quit,
 }

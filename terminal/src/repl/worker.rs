@@ -115,6 +115,9 @@ impl SessionWorker {
         if self.factory.link.is_drawn && self.session.transcript().last().is_some() {
             self.tell_past().await?;
         }
+        if self.tasks.is_empty() {
+            self.connect_early();
+        }
         let mut is_interrupted = false;
         while let Some(task) = self.next().await {
             match task {
@@ -182,15 +185,20 @@ impl SessionWorker {
     }
 
     async fn next(&mut self) -> Option<Task> {
-        if let Some(task) = self.later.pop_front() {
-            return Some(task);
+        while let Some(task) = self.later.pop_front() {
+            if task != Task::Expect {
+                return Some(task);
+            }
         }
         let is_drawn = self.factory.link.is_drawn;
         loop {
             let servers = self.session.tools().servers().cloned();
             tokio::select! {
                 () = self.stop.cancelled() => return None,
-                task = self.tasks.recv() => return task,
+                task = self.tasks.recv() => match task {
+                    Some(Task::Expect) => self.connect_early(),
+                    task => return task,
+                },
                 () = self.store.wait_for_mail(LOOK), if is_drawn => self.look_for_mail().await,
                 () = proposals::changed(servers, self.served), if is_drawn => self.tell_prompts(),
                 Some(Ok(titled)) = self.titling.join_next() => {
@@ -198,6 +206,15 @@ impl SessionWorker {
                     self.tell_failure(taken);
                 }
             }
+        }
+    }
+
+    /// Opens the connection for the next prompt.
+    fn connect_early(&self) {
+        let model = self.session.provider();
+        let early = model.extras().early;
+        if let Some(connecting) = early.and_then(|early| early.connect_early()) {
+            tokio::spawn(connecting);
         }
     }
 

@@ -279,6 +279,7 @@ fn connect(route: &Route, model: &str, address: &str) -> Arc<dyn Provider> {
         fast_mode: false,
         keep_fact: None,
         keep_warm: 0,
+        notes: None,
         timeouts: Timeouts::default(),
         retry: Policy {
             retries: 0,

@@ -4,6 +4,7 @@ use ah_conversation::{Cost, Usage};
 use ah_provider::catalog::Catalog;
 use ah_store::ApiCall;
 use ah_terminal::print::count;
+use serde_json::{Value, json};
 
 /// Returns what the cache saved in dollars at the prices of `catalog`, negative if writing to it cost more than reading
 /// saved; `None` if no price is known or it was not used.
@@ -15,6 +16,10 @@ pub fn saved(calls: &[ApiCall], catalog: &Catalog) -> Option<f64> {
             output_tokens: usage.output_tokens,
             ..Usage::default()
         };
+        if is_warming(call) {
+            // It answers nothing: what it saves, the next request reads.
+            return Some(-cost_of(call, catalog)?);
+        }
         let is_used = without.input_tokens > usage.input_tokens;
         let model = catalog.model(call.provider.as_deref().unwrap_or_default(), &call.model);
         let cost = |usage| model.cost(usage).map(Cost::usd);
@@ -24,6 +29,84 @@ pub fn saved(calls: &[ApiCall], catalog: &Catalog) -> Option<f64> {
         .iter()
         .filter_map(of_call)
         .reduce(|sum, saved| sum + saved)
+}
+
+/// Whether a request only kept the conversation in the cache: it was answered by nothing, and read the cache.
+fn is_warming(call: &ApiCall) -> bool {
+    let usage = &call.usage;
+    let is_read = usage.cache_read_input_tokens > 0 || usage.cache_creation_input_tokens > 0;
+    call.message.is_none() && call.latency_ms == 0 && usage.output_tokens <= 1 && is_read
+}
+
+fn cost_of(call: &ApiCall, catalog: &Catalog) -> Option<f64> {
+    let model = catalog.model(call.provider.as_deref().unwrap_or_default(), &call.model);
+    let cost = || model.cost(&call.usage);
+    call.cost.or_else(cost).map(Cost::usd)
+}
+
+/// What it saved to keep conversations in the cache while nobody asked.
+#[derive(Debug, Default, PartialEq)]
+pub struct Warming {
+    /// Number of requests for it.
+    requests: u64,
+    /// What they saved in dollars, negative if they cost more.
+    saved: f64,
+}
+
+impl Warming {
+    /// Returns what it saved in `calls` at the prices of `catalog`: what the request after a pause has read, it would have had to
+    /// write.
+    pub fn of(calls: &[ApiCall], catalog: &Catalog) -> Self {
+        let mut sums = Self::default();
+        let mut is_warm = false;
+        for call in calls {
+            if is_warming(call) {
+                sums.requests += 1;
+                sums.saved -= cost_of(call, catalog).unwrap_or_default();
+                is_warm = true;
+            } else if std::mem::take(&mut is_warm) {
+                sums.saved += spared(call, catalog).unwrap_or_default();
+            }
+        }
+        sums
+    }
+
+    /// Returns a line about them; empty if there were none.
+    pub fn line(&self) -> String {
+        let requests = match self.requests {
+            0 => return String::new(),
+            1 => "1 request".to_owned(),
+            requests => format!("{requests} requests"),
+        };
+        match self.saved {
+            saved if saved >= 0.0 => {
+                format!("{requests} kept the cache warm and saved ${saved:.4}\n")
+            }
+            lost => format!(
+                "{requests} kept the cache warm and cost ${:.4} more than they saved\n",
+                -lost
+            ),
+        }
+    }
+
+    /// Returns them as JSON.
+    pub fn to_json(&self) -> Value {
+        json!({"requests": self.requests, "saved_usd": self.saved})
+    }
+}
+
+/// What a request would have cost more if it had written what it has read.
+fn spared(call: &ApiCall, catalog: &Catalog) -> Option<f64> {
+    let usage = call.usage;
+    let written = Usage {
+        cache_read_input_tokens: 0,
+        cache_creation_input_tokens: usage.cache_creation_input_tokens
+            + usage.cache_read_input_tokens,
+        ..usage
+    };
+    let model = catalog.model(call.provider.as_deref().unwrap_or_default(), &call.model);
+    let cost = |usage| model.cost(usage).map(Cost::usd);
+    Some(cost(&written)? - cost(&usage)?)
 }
 
 /// Returns a line about what the cache saved, and one for each call that missed it.
@@ -46,4 +129,65 @@ pub fn lines(calls: &[ApiCall], catalog: &Catalog) -> String {
         ))
     });
     saved.into_iter().chain(misses).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use ah_conversation::{MessageId, Time};
+
+    use super::*;
+
+    fn call(read: u64, written: u64, is_answer: bool) -> ApiCall {
+        ApiCall {
+            message: is_answer.then(|| MessageId::from("m")),
+            at: Time(0),
+            model: "claude-opus-4-6".to_owned(),
+            provider: is_answer.then(|| "anthropic".to_owned()),
+            usage: Usage {
+                output_tokens: 1,
+                cache_read_input_tokens: read,
+                cache_creation_input_tokens: written,
+                ..Usage::default()
+            },
+            cost: None,
+            latency_ms: u64::from(is_answer),
+            broken: None,
+            cache_miss: None,
+        }
+    }
+
+    /// At 0.5 dollars for a million tokens read, 6.25 for those written and 25 for those of the output.
+    #[test]
+    fn what_keeps_the_cache_warm_saves_what_the_next_request_reads() {
+        const MILLION: u64 = 1_000_000;
+        let catalog = Catalog::built_in();
+        let answer = |read, written| call(read, written, true);
+        let warms = || call(MILLION, 0, false);
+        for (calls, requests, saved) in [
+            (vec![answer(0, MILLION), answer(MILLION, 0)], 0, 0.0),
+            (
+                vec![answer(0, MILLION), warms(), answer(MILLION, 0)],
+                1,
+                5.25,
+            ),
+            (
+                vec![answer(0, MILLION), warms(), warms(), answer(MILLION, 0)],
+                2,
+                4.75,
+            ),
+            // Nobody came in time, or at all.
+            (vec![warms(), answer(0, MILLION)], 1, -0.5),
+            (vec![answer(0, MILLION), warms()], 1, -0.5),
+        ] {
+            let warming = Warming::of(&calls, &catalog);
+            assert_eq!(warming.requests, requests);
+            assert!((warming.saved - saved).abs() < 0.001, "{warming:?} {saved}");
+            // What it costs does not count as saved by the cache.
+            let answers: Vec<_> = calls.iter().filter(|it| !is_warming(it)).cloned().collect();
+            let all = super::saved(&answers, &catalog).unwrap_or_default();
+            let all = all - requests as f64 * 0.5;
+            let told = super::saved(&calls, &catalog).unwrap_or_default();
+            assert!((told - all).abs() < 0.001, "{told} {all}");
+        }
+    }
 }

@@ -37,6 +37,7 @@ fn client(server: &Server) -> Arc<dyn Provider> {
         fast_mode: false,
         keep_fact: None,
         keep_warm: 0,
+        notes: None,
         timeouts: Timeouts::default(),
         retry: Policy {
             retries: 0,
