@@ -7,6 +7,7 @@
 mod answer;
 mod cost;
 mod fleet;
+mod held;
 mod lean;
 mod machine;
 mod openai;

@@ -61,6 +61,18 @@ pub fn runs<'a>(turn: usize, commands: impl IntoIterator<Item = &'a str>) -> Ans
     response(&calls(turn, commands), "tool_use", USUAL_INPUT)
 }
 
+/// Answer of a text and a call of the tool `bash`.
+pub fn says_and_runs(turn: usize, text: &str, command: &str) -> Answer {
+    let words = Block {
+        start: json!({"type": "text", "text": ""}),
+        deltas: vec![json!({"type": "text_delta", "text": text})],
+    };
+    let blocks: Vec<_> = { std::iter::once(words) }
+        .chain(calls(turn, [command]))
+        .collect();
+    response(&blocks, "tool_use", USUAL_INPUT)
+}
+
 /// Answer that calls the tool `bash`, that reports [`CROWDED_INPUT`] tokens.
 pub fn runs_in_crowded_window(turn: usize, command: &str) -> Answer {
     response(&calls(turn, [command]), "tool_use", CROWDED_INPUT)
@@ -119,7 +131,9 @@ pub struct Stream(String);
 
 impl Stream {
     pub fn new() -> Self {
-        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+        // Without an id, nothing is held.
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nrequest-id: req_1\r\n\
+                    transfer-encoding: chunked\r\n\r\n";
         Self(head.to_owned())
     }
 

@@ -215,6 +215,18 @@ impl Agent {
         Ok(bodies)
     }
 
+    /// Like [`Agent::run`], with these settings.
+    pub fn run_set(
+        &self,
+        folder: &Path,
+        settings: &str,
+        requests: usize,
+        script: Script,
+    ) -> Result<Run> {
+        let arguments = free(&["--settings", settings, "-n", "go"]);
+        self.go(folder, &arguments, requests, script)
+    }
+
     fn go(
         &self,
         folder: &Path,

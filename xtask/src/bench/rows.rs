@@ -16,6 +16,7 @@ use anyhow::{Result, ensure};
 use super::answer::{Answer, runs, says, says_in_pieces, says_pieces};
 use super::cost::cost;
 use super::fleet::fleet;
+use super::held::held;
 use super::machine::bare_bash;
 use super::openai;
 use super::process::{Agent, Pair, Run, size_of, time};
@@ -31,7 +32,7 @@ use super::watchers::watchers;
 pub type Measure = fn(&Pair) -> Result<Vec<Row>>;
 
 /// All groups of rows by name.
-pub const GROUPS: [(&str, Measure); 17] = [
+pub const GROUPS: [(&str, Measure); 18] = [
     ("version", version),
     ("one-shot", one_shot),
     ("turns", turns),
@@ -46,6 +47,7 @@ pub const GROUPS: [(&str, Measure); 17] = [
     ("watchers", watchers),
     ("fleet", fleet),
     ("cost", cost),
+    ("held", held),
     ("soak", soak),
     ("tools", tools),
     ("size", size),
