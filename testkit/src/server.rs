@@ -7,6 +7,7 @@
 //! test inspects the requests.
 
 pub mod chat;
+mod connections;
 pub mod given;
 pub(crate) mod http;
 mod json;
@@ -148,27 +149,9 @@ impl Server {
         self.shared.log().sockets_wanted
     }
 
-    /// Returns how many connections are open.
-    pub fn connected(&self) -> usize {
-        self.shared.connections().len()
-    }
-
-    /// Returns how many connections were opened.
-    pub fn accepted(&self) -> usize {
-        self.shared.accepted.load(Ordering::SeqCst)
-    }
-
     /// Lets the WebSockets have been open for too long.
     pub fn expire_sockets(&self) {
         self.shared.log().chains.expire();
-    }
-
-    /// Closes all connections.
-    pub fn close_connections(&self) {
-        for connection in self.shared.connections().values() {
-            // It may be closed already.
-            let _ = connection.shutdown(Shutdown::Both);
-        }
     }
 
     /// Serves the APIs of `vendor` alone, with its rules and answers.
@@ -199,11 +182,6 @@ impl Server {
         let mut log = self.shared.log();
         log.threads.forget();
         log.chains.forget();
-    }
-
-    /// Returns where it listens.
-    pub fn address(&self) -> SocketAddr {
-        self.address
     }
 
     /// Returns the base URL, for `ANTHROPIC_BASE_URL` and the like.
