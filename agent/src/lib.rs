@@ -46,6 +46,7 @@ pub mod tool_search;
 mod toolbox;
 mod truncate;
 
+pub use aside::SideQuestions;
 pub use audience::{Audience, CallPlace, Ready, SessionUpdate, Watcher};
 pub use conflict::{AGENT, Conflict};
 pub use controls::{Controls, SessionChange};

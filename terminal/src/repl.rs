@@ -7,6 +7,7 @@
 mod activity;
 mod answer;
 mod app;
+mod asked;
 mod asker;
 mod attach;
 mod background;
@@ -195,7 +196,7 @@ fn signals(is_drawn: bool) -> Result<Signals, Error> {
         }),
         false => Signals::listen_to_ends(),
     };
-    signals.map_err(|error| Error::failure(format!("cannot listen to signals: {error}")))
+    signals.map_err(|error| Error::failure(format!("cannot listen for signals: {error}")))
 }
 
 /// Says how to open the session again: from the folder that the user is in afterwards, which is not the worktree's.

@@ -38,7 +38,19 @@ pub async fn ask_model(
     longest: u64,
 ) -> Result<(String, ModelUsage), String> {
     let longest = longest.min(model.model().max_output);
-    let mut stream = model.stream(request(instructions, prompt, longest));
+    answer(model, request(instructions, prompt, longest)).await
+}
+
+/// Returns the text of the answer to a request, and what it has used.
+///
+/// # Errors
+///
+/// If the model cannot be asked, with the reason.
+pub async fn answer(
+    model: &dyn Provider,
+    request: Request,
+) -> Result<(String, ModelUsage), String> {
+    let mut stream = model.stream(request);
     let mut answer = String::new();
     let mut model = model.model().clone();
     let (mut usage, mut billed) = (Usage::default(), None);

@@ -237,7 +237,10 @@ const CONVERSATION: &[Row] = &[
     Row(
         Should,
         "a side question that does not enter the transcript",
-        &["repl::earlier::a_side_question_stays_out_of_the_conversation"],
+        &[
+            "repl::earlier::a_side_question_stays_out_of_the_conversation",
+            "repl::earlier::a_side_question_is_answered_while_the_agent_works",
+        ],
         "",
     ),
     Row(
@@ -250,7 +253,7 @@ const CONVERSATION: &[Row] = &[
         Should,
         "several questions at once with a counter and a way back",
         &[],
-        "one after the other, each with its number; an answer that is given stays",
+        "one after the other, each with its number (`1 of 3`); an answer that is given stays, and other words are for the next prompt",
     ),
     Row(
         Must,

@@ -113,6 +113,8 @@ pub enum Task {
     Goal(String),
     /// Asks a side question, which does not become part of the conversation.
     Aside(String),
+    /// A side question while something else runs.
+    Beside(String),
     /// Runs the messages that other processes have queued.
     TakeMail,
     /// Loads a picture.
@@ -208,6 +210,7 @@ impl Task {
                 | Self::View
                 | Self::List(Subject::Model | Subject::All | Subject::Output)
                 | Self::Look(..)
+                | Self::Beside(_)
                 | Self::End(_)
                 | Self::Complete(..)
         )

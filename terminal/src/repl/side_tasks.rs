@@ -3,22 +3,27 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::mpsc::Sender;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use ah_agent::{Controls, Leaving, SessionChange};
-use ah_conversation::{Clock as _, Content, Models, Servers, Tasks};
+use ah_agent::{Controls, Leaving, SessionChange, SideQuestions};
+use ah_conversation::{
+    Clock as _, Content, Models, Record, Servers, Store as _, Tasks, neutralise,
+};
 use ah_ids::SystemClock;
+use ah_render::{Line, Markdown, Palette, Style};
 use ah_store::Tree;
 use serde_json::json;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
+use super::asked::{Asked, paid};
 use super::effect::Task;
+use super::frontend::Link;
 use super::input::{Input, Queued};
 use super::notify::NotificationKind;
 use super::output::Wanted;
 use super::picker::{Picker, Subject};
+use super::terminal::Terminal;
 use super::viewer::{Section, transcript};
 use super::{attach, bang, choices, models, output, proposals};
 use crate::message::Keys;
@@ -36,8 +41,10 @@ pub struct SideTasks {
     pub controls: Controls,
     /// The configuration.
     pub config: Config,
-    /// Inputs of the terminal.
-    pub inputs: Sender<Input>,
+    /// Connection to the terminal.
+    pub link: Link,
+    /// Asks side questions.
+    pub questions: SideQuestions,
     /// Available models.
     pub models: Arc<dyn Models>,
     /// MCP servers.
@@ -80,7 +87,7 @@ impl SideTasks {
             }
             Task::Complete(before, wish) => {
                 if let Some(servers) = self.servers.clone() {
-                    let inputs = self.inputs.clone();
+                    let inputs = self.link.inputs.clone();
                     tokio::spawn(async move {
                         let items = proposals::proposed(&*servers, &before, wish).await;
                         let _ = inputs.send(Input::Completions(before, items));
@@ -88,7 +95,7 @@ impl SideTasks {
                 }
             }
             Task::Attach(source) => {
-                let (config, inputs) = (self.config.clone(), self.inputs.clone());
+                let (config, inputs) = (self.config.clone(), self.link.inputs.clone());
                 tokio::spawn(async move {
                     let attached = attach::load(source, config).await;
                     let _ = inputs.send(Input::Attached(attached));
@@ -108,6 +115,7 @@ impl SideTasks {
             },
             Task::List(Subject::Model) => self.list_models().await,
             Task::List(Subject::All) => self.list_sessions(),
+            Task::Beside(question) => self.ask(question),
             Task::Look(id, head) => self.look(&id, &head).await,
             Task::End(id) => self.end(id),
             Task::Notify(kind, message) => notify(&self.config, self.store.uuid(), kind, &message),
@@ -154,6 +162,34 @@ impl SideTasks {
         Ok(choices.await?)
     }
 
+    /// Asks a side question, whose answer is printed when it comes.
+    fn ask(&self, question: String) {
+        let (questions, store, link) = (
+            self.questions.clone(),
+            self.store.clone(),
+            self.link.clone(),
+        );
+        tokio::spawn(async move {
+            let asked = match ask(&questions, &question).await {
+                Ok(Some(asked)) => asked,
+                Ok(None) => {
+                    crate::note("/btw is about the conversation, and nothing has been said yet");
+                    return;
+                }
+                Err(error) => return crate::warn(&format!("/btw {question}: {error}")),
+            };
+            // A session that was closed meanwhile is not written.
+            let _ = store.append(vec![Record::Event(paid(&asked))]).await;
+            link.spend(asked.share, asked.api_ms);
+            let columns = match link.is_drawn {
+                true => Terminal::size().0,
+                false => link.size.width,
+            };
+            let text = answer(&question, &asked.answer, columns, link.palette());
+            let _ = link.inputs.send(Input::Written(text));
+        });
+    }
+
     /// Prints what a task beside the conversation has written.
     async fn look(&self, id: &str, head: &str) {
         let Some(tasks) = self.tasks.iter().find(|tasks| tasks.has(id)) else {
@@ -193,7 +229,7 @@ impl SideTasks {
             Err(error) => return crate::warn(&error.message),
         };
         self.tell(Input::Pick(picker));
-        let (config, inputs) = (self.config.clone(), self.inputs.clone());
+        let (config, inputs) = (self.config.clone(), self.link.inputs.clone());
         tokio::spawn(async move {
             let servers = ah_engine::model::servers(&config).unwrap_or_default();
             let date = jiff::Zoned::now().strftime("%Y-%m-%d").to_string();
@@ -218,8 +254,35 @@ impl SideTasks {
     }
 
     fn tell(&self, input: Input) {
-        let _ = self.inputs.send(input);
+        let _ = self.link.inputs.send(input);
     }
+}
+
+/// Asks a side question; `None` if there is no conversation yet.
+async fn ask(questions: &SideQuestions, question: &str) -> Result<Option<Asked>, String> {
+    let begun = Instant::now();
+    let request = questions.request(question).await;
+    let Some(request) = request.map_err(|error| error.to_string())? else {
+        return Ok(None);
+    };
+    let (answer, share) = ah_tools::answer(questions.model(), request).await?;
+    Ok(Some(Asked {
+        answer,
+        share,
+        api_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+    }))
+}
+
+/// Returns the text of an answer to a side question, which is named, since others may have been printed meanwhile.
+fn answer(question: &str, answer: &str, columns: usize, palette: Palette) -> String {
+    let head = Line::of(&format!("/btw {question}").replace('\n', " "), Style::DIM);
+    let mut markdown = Markdown::new(columns.saturating_sub(2).max(1));
+    let mut rows = markdown.feed(&neutralise(answer));
+    rows.extend(markdown.finish());
+    let rows = rows.iter().map(|row| row.indented(2));
+    let rows = std::iter::once(head.cut(columns)).chain(rows);
+    let text: String = rows.map(|row| row.paint(palette) + "\n").collect();
+    text + "\n"
 }
 
 /// Runs the user's notification command in the background, if there is one.
@@ -240,7 +303,7 @@ pub fn notify(config: &Config, session: &str, kind: NotificationKind, message: &
     tokio::spawn(async move {
         let ran = bang::tell(&command, input.to_string(), &config, DEADLINE).await;
         if let Err(error) = ran {
-            crate::warn(&format!("the command of `notify` failed: {error}"));
+            crate::warn(&format!("the `notify` command failed: {error}"));
         }
     });
 }

@@ -17,6 +17,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use super::asked::Asked;
 use super::effect::{About, Task};
 use super::facts::Facts;
 use super::input::{self, Ending, Input};
@@ -37,7 +38,6 @@ use ah_engine::prompt::served;
 use ah_engine::sessions::folders::{elsewhere, give_up, note_place, way_to};
 use ah_engine::sessions::place::{sessions, transcript};
 use ah_engine::sessions::plan::{SessionChoice, SessionPlan};
-use titled::Titled;
 
 use crate::tell_notices;
 
@@ -69,7 +69,7 @@ pub struct SessionWorker {
     /// What the check of the last run has shown.
     checked: Option<Verification>,
     /// Looks for a better one than these words.
-    titling: JoinSet<Result<Titled, String>>,
+    titling: JoinSet<Result<Asked, String>>,
     /// What logins had kept before the last one.
     kept: Kept,
     /// Version of the servers whose prompts the terminal knows.
@@ -564,7 +564,8 @@ impl SessionWorker {
             store: self.store.clone(),
             controls: self.session.controls(),
             config: self.factory.opening.config.clone(),
-            inputs: self.factory.link.inputs.clone(),
+            link: self.factory.link.clone(),
+            questions: self.session.side_questions(),
             models: self.factory.models.clone(),
             servers: self.session.tools().servers().cloned(),
             tasks: self.session.tools().tasks(),
@@ -582,7 +583,6 @@ mod hand_over;
 mod lending;
 mod past;
 mod small;
-mod titled;
 mod titling;
 
 fn failed(error: Error) -> Ending {

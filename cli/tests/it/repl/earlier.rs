@@ -1,7 +1,8 @@
 //! Earlier prompts, and the tree of messages.
 
-use ah_testkit::script::says;
+use ah_testkit::script::{says, uses};
 use ah_testkit::server::Server;
+use serde_json::json;
 
 use crate::binary::World;
 use crate::seat::Seat;
@@ -98,6 +99,43 @@ fn a_side_question_stays_out_of_the_conversation() {
     assert!(text(aside).contains("Blue.") && text(aside).contains("where does one see it?"));
     assert!(text(next).contains("Blue.") && text(next).contains("paint it"));
     assert!(!text(next).contains("where does one") && !text(next).contains("in the sky"));
+    seat.types("\x04");
+    assert_eq!(seat.leaves(), 0);
+    let usage = world.as_typed(["usage", "--json"]).run().expect(0);
+    let usage: serde_json::Value = serde_json::from_str(&usage.stdout).unwrap();
+    assert_eq!(usage["api_calls"], 3, "{usage}");
+}
+
+/// While the agent works: the answer comes beside its run, which knows nothing of it, and is paid for.
+#[test]
+fn a_side_question_is_answered_while_the_agent_works() {
+    let world = World::new();
+    let waits = "echo yes > begun; while [ ! -e go ]; do sleep 0.05; done";
+    let server = Server::new([
+        uses("bash", json!({"command": waits})),
+        says("It waits for a file."),
+        says("Done."),
+    ]);
+    let mut seat = Seat::take(world.asking(&server, ["-m", "sonnet"]));
+    seat.says("wait for it");
+    crate::binary::wait_for_file(&world.file("begun"));
+    seat.says("/btw what does it do?");
+    seat.sees("It waits for a file.");
+    assert!(!world.file("go").exists());
+    world.write("go", "");
+    seat.sees("Done.");
+    seat.sees_no_more("interrupts");
+    let requests = server.requests();
+    let [first, aside, next] = &requests[..] else {
+        panic!("{} requests", requests.len());
+    };
+    let text = |request: &ah_testkit::server::Received| request.body.to_string();
+    assert!(text(aside).contains("what does it do?") && text(aside).contains("wait for it"));
+    assert!(!text(next).contains("what does it do?") && !text(next).contains("for a file."));
+    // It begins like the requests of the run, whose cache it reads.
+    for part in ["system", "tools"] {
+        assert_eq!(first.body[part], aside.body[part]);
+    }
     seat.types("\x04");
     assert_eq!(seat.leaves(), 0);
     let usage = world.as_typed(["usage", "--json"]).run().expect(0);

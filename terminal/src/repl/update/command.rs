@@ -30,6 +30,7 @@ pub fn perform(app: &mut App, call: &Call, now: Instant) -> Vec<Effect> {
             | Action::Model
             | Action::Tasks
             | Action::Show
+            | Action::Aside
             | Action::Background
     );
     if app.work.is_some() && !is_possible_meanwhile {
@@ -74,6 +75,12 @@ pub fn perform(app: &mut App, call: &Call, now: Instant) -> Vec<Effect> {
         Action::Aside if rest.is_empty() => {
             app.hint = Some("/btw takes a question".to_owned());
             Vec::new()
+        }
+        Action::Aside if app.work.is_some() => {
+            vec![
+                prompt::echo(app, &format!("/btw {rest}")),
+                Effect::Task(Task::Beside(rest)),
+            ]
         }
         Action::Aside => prompt::run(app, &format!("/btw {rest}"), Task::Aside(rest), now),
         Action::Permissions => vec![Effect::Task(permissions(&rest))],

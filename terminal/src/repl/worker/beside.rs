@@ -15,7 +15,7 @@ impl SessionWorker {
     /// Asks a side question on a branch of its own, and goes back.
     pub(super) async fn aside(&mut self, question: &str) -> Result<(), Error> {
         let Some(here) = self.session.transcript().last().map(|last| last.id.clone()) else {
-            crate::note("/btw asks beside a conversation, and nothing has been said yet");
+            crate::note("/btw is about the conversation, and nothing has been said yet");
             self.tell(Input::Ended(Ending::Well));
             return Ok(());
         };

@@ -7,9 +7,9 @@ use ah_config::Error;
 use ah_conversation::{Record, Store as _, title_of};
 use ah_store::Tree;
 
+use super::super::asked::{Asked, paid};
 use super::super::title::MOST;
 use super::SessionWorker;
-use super::titled::{Titled, paid};
 
 const INSTRUCTIONS: &str = "The user's message begins a conversation with a coding agent. Answer with a title for the conversation, for a \
      list and the tab of a terminal, and with nothing else: three to six words in the language of the message, without quotes \
@@ -38,7 +38,7 @@ impl SessionWorker {
         self.titling.spawn(async move {
             let begun = Instant::now();
             let asked = ah_tools::ask_model(&*model, INSTRUCTIONS, said, LONGEST).await;
-            asked.map(|(answer, share)| Titled {
+            asked.map(|(answer, share)| Asked {
                 answer,
                 share,
                 api_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
@@ -47,12 +47,12 @@ impl SessionWorker {
     }
 
     /// Takes over the title that a model has found. It is the session's name from then on, unless it has got one meanwhile.
-    pub(super) async fn take_title(&mut self, titled: Result<Titled, String>) -> Result<(), Error> {
+    pub(super) async fn take_title(&mut self, titled: Result<Asked, String>) -> Result<(), Error> {
         let titled = match titled {
             Ok(titled) => titled,
             Err(error) => {
                 crate::warn(&format!(
-                    "the model of `titleModel` found no title: {error}"
+                    "the model of `titleModel` returned no title: {error}"
                 ));
                 return Ok(());
             }

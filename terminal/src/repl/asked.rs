@@ -1,11 +1,11 @@
-//! A title that a model has found.
+//! What a model was asked beside the conversation.
 
 use ah_conversation::{Clock as _, Cost, Event, EventKind, ModelUsage};
 use ah_ids::SystemClock;
 
-/// A title that a model has found, and what that has used.
-pub(super) struct Titled {
-    /// The answer of the model.
+/// An answer that is no part of the conversation, and what it has used.
+pub(super) struct Asked {
+    /// The answer.
     pub answer: String,
     /// What it has used.
     pub share: ModelUsage,
@@ -13,9 +13,9 @@ pub(super) struct Titled {
     pub api_ms: u64,
 }
 
-/// Returns the event that tells what a title has cost.
-pub(super) fn paid(titled: &Titled) -> Event {
-    let (clock, share) = (SystemClock::default(), &titled.share);
+/// Returns the event that tells what it has cost.
+pub(super) fn paid(asked: &Asked) -> Event {
+    let (clock, share) = (SystemClock::default(), &asked.share);
     Event {
         kind: EventKind::ApiCallEnd {
             message_id: clock.message_id(),
@@ -23,7 +23,7 @@ pub(super) fn paid(titled: &Titled) -> Event {
             output_tokens: share.usage.output_tokens,
             cache_creation_input_tokens: share.usage.cache_creation_input_tokens,
             cache_read_input_tokens: share.usage.cache_read_input_tokens,
-            api_latency_ms: titled.api_ms,
+            api_latency_ms: asked.api_ms,
             model: share.model.clone(),
             cost_usd: share.cost.map(Cost::usd),
         },
