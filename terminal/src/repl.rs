@@ -25,6 +25,7 @@ mod hand_over;
 mod history;
 mod input;
 mod intro;
+mod key_list;
 mod keys;
 pub(crate) mod layout;
 mod lent;

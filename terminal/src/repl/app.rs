@@ -16,6 +16,7 @@ use super::editor::Editor;
 use super::effect::Effect;
 use super::history::History;
 use super::input::{Opened, Queued};
+use super::key_list;
 use super::menu::Suggestions;
 use super::notify::Notifier;
 use super::paste::Pastes;
@@ -96,6 +97,8 @@ pub struct App {
     pub colours: bool,
     /// Whether the printed lines end with an empty one.
     pub is_apart: bool,
+    /// First row that is shown of the list of keys.
+    pub first_key: usize,
     /// Message about the last input, shown until the next key.
     pub hint: Option<String>,
     /// Whether another process runs the session: it goes on when the terminal is left, and does nothing but what can be
@@ -139,6 +142,7 @@ impl App {
             answer: Answer::default(),
             work: None,
             unread: None,
+            first_key: 0,
             background: BackgroundTasks::default(),
             queued: Vec::new(),
             held: VecDeque::new(),
@@ -156,6 +160,11 @@ impl App {
             is_going_back: false,
             has_prefix: false,
         }
+    }
+
+    /// Returns whether the list of keys is shown.
+    pub fn shows_keys(&self) -> bool {
+        self.picker.is_none() && self.editor.text() == key_list::QUESTION
     }
 
     /// Returns the text that keys go to.

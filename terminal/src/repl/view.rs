@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use super::activity::{Activity, RunningTool};
 use super::app::App;
 use super::input::Queued;
+use super::key_list;
 use super::layout::{fit, wrap};
 use super::menu::Menu;
 use super::painter::Live;
 use super::picker::Picker;
 use super::question::Panel;
-use super::slash;
 use super::status;
 use crate::print::wrap::width;
 use crate::print::{count, elapsed, mode, money};
@@ -34,8 +34,6 @@ const ROOMY: usize = 12;
 const TAIL: usize = 6;
 /// Largest number of items shown of the task list.
 const TASKS: usize = 6;
-/// What shows the keys while it is all that is typed.
-const HELP: &str = "?";
 /// Placeholder in the first prompt of a session, and where there is less room.
 const PLACEHOLDER: &str = "Describe a task or ask a question (/help for help)";
 const SHORT_PLACEHOLDER: &str = "Describe a task";
@@ -75,10 +73,9 @@ pub fn live(app: &App, now: Instant) -> Live {
     } else if let Some(menu) = &app.suggestions.menu {
         below.extend(suggested(app, menu, columns));
     }
-    if app.picker.is_none() && app.editor.text() == HELP {
-        let room = app.size.1.saturating_sub(6);
-        let keys = slash::KEYS.lines().skip(1).take(room);
-        below.extend(keys.map(|row| dim(app, &fit(row, columns))));
+    if app.shows_keys() {
+        let keys = key_list::shown(app.first_key, (columns, app.size.1));
+        below.extend(keys.iter().map(|row| dim(app, row)));
     }
     let most = app.size.1.saturating_sub(1).max(1);
     if app.questions.first().is_none() || most >= ROOMY {

@@ -11,7 +11,7 @@ use super::super::effect::{Effect, Task};
 use super::super::input::Then;
 use super::super::keys::{self, Chord, Own};
 use super::super::picker::{Entry, Picker, Subject};
-use super::super::{attach, paste};
+use super::super::{attach, key_list, paste};
 use super::leaving::{leave, to_background};
 use super::lists::{close_picker, pick};
 use super::submit::{enter, submit};
@@ -77,7 +77,7 @@ pub fn key(app: &mut App, event: Event, now: Instant) -> Vec<Effect> {
             return Vec::new();
         }
         Some(Own::Turn) if app.questions.switch() => return Vec::new(),
-        Some(Own::Mode) if app.is_remote => return app.refuse_remote("the mode stays"),
+        Some(Own::Mode) if app.is_remote => return app.refuse_remote("no change of mode"),
         Some(Own::Mode) => return next_mode(app),
         Some(Own::Output | Own::Paste) if app.is_remote => {
             return app.refuse_remote("no outputs and no pictures");
@@ -138,12 +138,21 @@ fn plain(event: KeyEvent) -> KeyEvent {
     }
 }
 
+/// Scrolls the list of keys, if it is shown and longer than the screen.
+fn step_keys(app: &mut App, is_down: bool) -> bool {
+    let size = (app.size.0.max(10), app.size.1);
+    let next = key_list::step(app.first_key, is_down, size).filter(|_| app.shows_keys());
+    app.first_key = next.unwrap_or(app.first_key);
+    next.is_some()
+}
+
 /// Applies an event of the editor; `None` if it has no meaning here.
 fn apply(app: &mut App, event: ReedlineEvent, now: Instant) -> Option<Vec<Effect>> {
     let none = Some(Vec::new());
     match event {
         ReedlineEvent::Edit(commands) => {
             app.history.settle();
+            app.first_key = 0;
             edit(app, &commands);
             none
         }
@@ -159,6 +168,8 @@ fn apply(app: &mut App, event: ReedlineEvent, now: Instant) -> Option<Vec<Effect
         ReedlineEvent::OpenEditor => Some(vec![Effect::OpenEditor]),
         ReedlineEvent::Up | ReedlineEvent::MenuUp if app.suggestions.step(false) => none,
         ReedlineEvent::Down | ReedlineEvent::MenuDown if app.suggestions.step(true) => none,
+        ReedlineEvent::Up if step_keys(app, false) => none,
+        ReedlineEvent::Down if step_keys(app, true) => none,
         ReedlineEvent::SearchHistory => {
             let entries = app.history.search("").map(|line| Entry {
                 label: line.replace('\n', " "),
