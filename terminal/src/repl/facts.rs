@@ -119,7 +119,10 @@ mod tests {
         Tool,
     }
 
-    /// A message of a conversation whose messages are all children of the one before.
+    /// A request: whose, which model's, its price, and to which of its messages the conversation goes back first.
+    type Asked = (Asker, u8, Option<f64>, Option<usize>);
+
+    /// A message of a conversation, a child of the one before or of the one that it has gone back to.
     struct Speaker(&'static str, Option<MessageId>, u32);
 
     impl Speaker {
@@ -195,13 +198,17 @@ mod tests {
     }
 
     /// Stores a session with these requests; returns its messages, all of them and those of the conversation itself.
-    async fn session(
-        store: &Arc<SessionStore>,
-        requests: &[(Asker, u8, Option<f64>)],
-    ) -> [Vec<Arc<Message>>; 2] {
+    async fn session(store: &Arc<SessionStore>, requests: &[Asked]) -> [Vec<Arc<Message>>; 2] {
         let (mut all, mut own) = (Vec::new(), Vec::new());
         let (mut speaker, mut agent) = (Speaker("own", None, 0), Speaker("agent", None, 0));
-        for (asker, model, dollars) in requests {
+        for (asker, model, dollars, back) in requests {
+            if let Some(back) = back
+                && !own.is_empty()
+            {
+                let there: &Arc<Message> = &own[back % own.len()];
+                store.checkout(there.id.clone()).await.unwrap();
+                speaker.1 = Some(there.id.clone());
+            }
             let response = response(*model, *dollars);
             let mut details = json!({});
             ModelUsage::write_into(&mut details, &ModelUsage::of([&response]));
@@ -253,14 +260,14 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(32))]
 
-        /// Whoever has asked the models, and whether they have prices: the status line and `statusLine` (counted as it comes), a
+        /// Whoever has asked the models, on whatever branch, and whether they have prices: the status line and `statusLine` (counted as it comes), a
         /// session that is opened again, `/cost`, `/usage` and the page (the store's sum), and `-p` with its limit (the totals of a
         /// run) know one sum.
         #[test]
         fn every_sum_of_money_is_the_same(
-            requests in proptest::collection::vec((asker(), 0..3_u8, proptest::option::of(0.0..10.0_f64)), 1..12),
+            requests in proptest::collection::vec((asker(), 0..3_u8, proptest::option::of(0.0..10.0_f64), proptest::option::of(0..12_usize)), 1..12),
         ) {
-            let costs = requests.iter().filter_map(|(.., dollars)| dollars.map(Cost::from_usd));
+            let costs = requests.iter().filter_map(|(_, _, dollars, _)| dollars.map(Cost::from_usd));
             let known: Cost = costs.sum();
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             let folder = tempfile::tempdir().unwrap();
@@ -278,7 +285,7 @@ mod tests {
             prop_assert_eq!(RunTotals::of(&own).cost, known);
             let lines = report::cost(&live);
             let last = lines.last().cloned().unwrap_or_default();
-            if requests.iter().any(|(.., dollars)| dollars.is_some()) {
+            if requests.iter().any(|(_, _, dollars, _)| dollars.is_some()) {
                 prop_assert!(last.contains(&known.to_string()), "{} {}", last, known);
             }
         }
