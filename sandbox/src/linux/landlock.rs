@@ -3,12 +3,13 @@
 use std::collections::{BTreeSet, HashSet};
 use std::fs::{self, File, Metadata};
 use std::io;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use landlock::{
-    ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd,
-    Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
+    ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset,
+    RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 
 use super::setup::SetupResult;
@@ -142,10 +143,9 @@ fn ruleset(
     let mut ruleset = ruleset.create()?;
     for rule in rules {
         // Missing paths need no rule.
-        let Ok(fd) = PathFd::new(&rule.path) else {
+        let Ok((place, found)) = look(&rule.path) else {
             continue;
         };
-        let Ok(found) = look(&fd) else { continue };
         if rule.seen.is_some_and(|seen| !seen.is(&found)) {
             continue;
         }
@@ -154,15 +154,19 @@ fn ruleset(
             rights &= AccessFs::from_file(BEST);
         }
         if !rights.is_empty() {
-            ruleset = ruleset.add_rule(PathBeneath::new(fd, rights))?;
+            ruleset = ruleset.add_rule(PathBeneath::new(place, rights))?;
         }
     }
     Ok(ruleset)
 }
 
-/// Looks at what was opened only as a place.
-fn look(fd: &PathFd) -> io::Result<Metadata> {
-    File::from(fd.as_fd().try_clone_to_owned()?).metadata()
+/// Opens what is at a path only as a place, and looks at it.
+fn look(path: &Path) -> io::Result<(File, Metadata)> {
+    let mut as_place = File::options();
+    as_place.read(true).custom_flags(libc::O_PATH);
+    let place = as_place.open(path)?;
+    let found = place.metadata()?;
+    Ok((place, found))
 }
 
 /// Returns whether this kernel has the required version.

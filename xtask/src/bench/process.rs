@@ -164,6 +164,17 @@ impl Agent {
         self.go(folder, &["--sandbox", "-n", "go"], requests, script)
     }
 
+    /// Runs a new session with its commands in the sandbox of the tier without namespaces.
+    pub fn run_in_landlock(&self, folder: &Path, requests: usize, script: Script) -> Result<Run> {
+        let arguments = ["--sandbox=landlock", "-n", "go"];
+        self.go(folder, &arguments, requests, script)
+    }
+
+    /// Runs a new session without the sandbox, in which commands that only read run unasked, within their bounds.
+    pub fn run_bounded(&self, folder: &Path, requests: usize, script: Script) -> Result<Run> {
+        self.go(folder, &["--no-sandbox", "-n", "go"], requests, script)
+    }
+
     /// Runs a new session with another model.
     pub fn run_with_model(
         &self,
