@@ -168,9 +168,9 @@ pub fn named(name: &str) -> Result<&'static Preset, Error> {
         let names: Vec<_> = presets::servers()
             .map(|preset| preset.name.as_str())
             .collect();
-        let message = format!("no server is called `{}`", neutralise(name));
+        let message = format!("there is no server named `{}`", neutralise(name));
         Error::usage(message).hint(format!(
-            "one of {}; any other is named in the settings (`providers`)",
+            "choose one of {}; others can be added in the settings (`providers`)",
             names.join(", ")
         ))
     })
@@ -264,7 +264,7 @@ fn keep_tried(
             Err(error) if (asking.is_refusal)(&error) => return Err(error),
             // A gateway may have no list, and a network may be away.
             Err(error) => format!(
-                "{title} could not be asked whether the key is valid: {}",
+                "{title} did not tell whether the key is valid: {}",
                 error.message
             ),
         })

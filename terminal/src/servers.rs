@@ -42,7 +42,7 @@ fn ask_about(
     let others = needs.tunnels.iter().chain(&needs.http);
     let others: Vec<_> = others.map(ToString::to_string).collect();
     if !others.is_empty() {
-        writeln!(output, "It names these hosts: {}", others.join(", "))?;
+        writeln!(output, "It asks for these hosts: {}", others.join(", "))?;
     }
     write!(
         output,

@@ -24,7 +24,7 @@ pub fn run(config: &Config, options: &Options, login: bool) -> Result<u8, Error>
     }
     if std::io::stdin().is_terminal() {
         ah_terminal::note(
-            "waiting for a code editor, which starts this command itself; end with Ctrl-C",
+            "waiting for a code editor, which starts this command itself; stop with Ctrl-C",
         );
     }
     let runtime = runtime()?;
@@ -37,7 +37,7 @@ pub fn run(config: &Config, options: &Options, login: bool) -> Result<u8, Error>
 
 async fn served(config: &Config, options: &Options) -> Result<u8, Error> {
     let signals = Signals::listen(leave)
-        .map_err(|error| Error::failure(format!("cannot listen to signals: {error}")))?;
+        .map_err(|error| Error::failure(format!("cannot listen for signals: {error}")))?;
     let desk = desk(config, options, Interface::Native, signals.token())?;
     let warn = Arc::new(ah_terminal::warn);
     if let Served::Failed(text) = serve(stdio(), desk, warn, signals.token()).await {

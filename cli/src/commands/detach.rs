@@ -189,7 +189,7 @@ async fn tell(
         rustix::stdio::dup2_stderr(&null)?;
         Ok::<_, std::io::Error>(())
     };
-    let_go().map_err(|error| Error::failure(format!("cannot let go of the terminal: {error}")))?;
+    let_go().map_err(|error| Error::failure(format!("cannot release the terminal: {error}")))?;
     Ok(0)
 }
 

@@ -154,7 +154,7 @@ async fn bound(address: SocketAddr) -> Result<TcpListener, Error> {
 
 async fn work(request: WorkerRequest<'_>) -> Result<u8, Error> {
     let signals = Signals::listen(leave)
-        .map_err(|error| Error::failure(format!("cannot listen to signals: {error}")))?;
+        .map_err(|error| Error::failure(format!("cannot listen for signals: {error}")))?;
     let stop = signals.token();
     if !request.until_idle {
         let at_once = request.concurrency;

@@ -96,7 +96,7 @@ async fn perform(
     config: &Config,
 ) -> Result<u8, Error> {
     let signals = Signals::listen(leave)
-        .map_err(|error| Error::failure(format!("cannot listen to signals: {error}")))?;
+        .map_err(|error| Error::failure(format!("cannot listen for signals: {error}")))?;
     match (source, options.output.output_format) {
         (Source::Prompt(text), None | Some(OutputFormat::Text))
             if config.interface == Interface::AgentSdk && is_local(&text) =>

@@ -39,7 +39,7 @@ pub fn run(config: &Config, options: &Options, place: &Place) -> Result<u8, Erro
             "{url}\ntoken: {token}\npage: {url}/{key}/#{token}\n"
         ))?;
         ah_terminal::note(&format!(
-            "serving the sessions of this folder; `{}` has both, for you only; end with Ctrl-C",
+            "serving the sessions of this folder; `{}` has address and token, readable only by you; stop with Ctrl-C",
             server.file.path().display()
         ));
         server.serve(Life::UntilStopped).await
@@ -97,7 +97,7 @@ fn drive(desk: &Arc<Desk>) -> Drive {
 fn new_token() -> Result<String, Error> {
     let mut bytes = [0; TOKEN];
     getrandom::fill(&mut bytes)
-        .map_err(|error| Error::failure(format!("there are no random numbers: {error}")))?;
+        .map_err(|error| Error::failure(format!("cannot get random numbers: {error}")))?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
@@ -149,7 +149,7 @@ impl Server {
         place: &Place,
     ) -> Result<Self, Error> {
         let signals = Signals::listen(leave)
-            .map_err(|error| Error::failure(format!("cannot listen to signals: {error}")))?;
+            .map_err(|error| Error::failure(format!("cannot listen for signals: {error}")))?;
         let stop = signals.token().child_token();
         let desk = desk(config, options, interface, &stop)?;
         let certificate = match (&place.cert, &place.key) {
@@ -160,7 +160,7 @@ impl Server {
         let listener = TcpListener::bind((ip, place.port)).await;
         let listener = listener.map_err(|error| {
             Error::failure(format!("cannot use port {} of {ip}: {error}", place.port))
-                .hint("`--port` names another; 0 takes a free one")
+                .hint("choose another with `--port`; 0 takes a free one")
         })?;
         let address = listener
             .local_addr()

@@ -95,7 +95,7 @@ fn state(place: &Place) -> Result<State, Error> {
         return match (aside.is_file(), place.is_stub) {
             (true, _) => Ok(State::Replaced),
             (false, true) => Ok(State::Stub),
-            (false, false) => Err(unknown(&place.program, "it is a link that ah has not made")),
+            (false, false) => Err(unknown(&place.program, "it is a link that ah did not make")),
         };
     }
     match original::is_original(place) {

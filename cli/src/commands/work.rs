@@ -45,7 +45,7 @@ fn in_runtime(work: impl Future<Output = Result<u8, Error>>) -> Result<u8, Error
     let runtime = runtime()?;
     let code = runtime.block_on(async {
         let signals = Signals::listen(leave)
-            .map_err(|error| Error::failure(format!("cannot listen to signals: {error}")))?;
+            .map_err(|error| Error::failure(format!("cannot listen for signals: {error}")))?;
         tokio::select! {
             code = work => code,
             () = signals.token().cancelled() => Ok(interrupted(&signals)),
@@ -142,7 +142,7 @@ async fn require_writer(work: &Work, config: &Config) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::failure(format!(
-        "`{}` may not push to this repository, and so not start work on it",
+        "`{}` may not push to this repository, so it cannot start work on it",
         ah_terminal::line::preview(actor, 40)
     )))
 }

@@ -32,7 +32,7 @@ fn settings_are_read_and_a_few_are_changed_for_later_sessions() {
     let last = requests.last().unwrap().body["messages"].to_string();
     for said in [
         r#"model = \"sonnet\""#,
-        r#"effort = \"high\", from the next session on"#,
+        r#"effort = \"high\"; it applies from the next session"#,
         "`permissions` is the user's to set",
         "is not a value of `effort`",
     ] {

@@ -74,7 +74,7 @@ fn the_program_of_a_wheel_is_replaced_and_put_back() {
     ] {
         let refused = shim(more).expect(1);
         assert!(
-            refused.stderr.contains("a link that ah has not made"),
+            refused.stderr.contains("a link that ah did not make"),
             "{}",
             refused.stderr
         );

@@ -102,14 +102,16 @@ impl ConfigTool {
         };
         let former = self.value(setting);
         match self.config.keep_setting(changeable, value) {
-            Ok(_) => Output::text(format!("{setting} = {value}, from the next session on"))
-                .with_details(json!({
-                    "success": true,
-                    "operation": "set",
-                    "setting": setting,
-                    "previousValue": former,
-                    "newValue": value,
-                })),
+            Ok(_) => Output::text(format!(
+                "{setting} = {value}; it applies from the next session"
+            ))
+            .with_details(json!({
+                "success": true,
+                "operation": "set",
+                "setting": setting,
+                "previousValue": former,
+                "newValue": value,
+            })),
             Err(error) => Output::error(error.message),
         }
     }

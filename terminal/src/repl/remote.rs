@@ -148,7 +148,7 @@ pub async fn attach(
         End::Left { is_running: false } => crate::note(&format!("Resume: ah -r {id}")),
         End::Lost(reason) => {
             let lost = Error::failure(format!("the session is gone: {reason}"));
-            return Err(lost.hint(format!("all that was said is kept: `ah -r {id}`")));
+            return Err(lost.hint(format!("the conversation is saved: `ah -r {id}`")));
         }
         End::Watched(ended) => return Ok(watched(&ended, &id)),
     }
@@ -352,7 +352,7 @@ impl<'a> RemoteWorker<'a> {
             }
             RemoteEvent::Answer(Growth::Void { .. }) => {
                 if !std::mem::take(&mut self.run.answer).is_empty() {
-                    frontend.notice("the answer starts again");
+                    frontend.notice("the answer is starting over");
                 }
             }
             RemoteEvent::State(state) => self.state(state, frontend, replay),

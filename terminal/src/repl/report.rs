@@ -269,7 +269,9 @@ pub fn hooks(config: &Config) -> String {
         })
         .collect();
     match lines.is_empty() {
-        true => "  No hooks. `hooks` in the settings has them: docs/hooks.md\n\n".to_owned(),
+        true => {
+            "  No hooks. They are set under `hooks` in the settings: docs/hooks.md\n\n".to_owned()
+        }
         false => told(&lines),
     }
 }

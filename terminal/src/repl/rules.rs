@@ -225,7 +225,7 @@ pub fn keep_status_line(config: &Config, command: &str) -> Result<(), Error> {
     }
     let path = config.keep_status_line(command)?;
     crate::note(&format!(
-        "status line saved to `{}`, from the next start on",
+        "status line saved to `{}`; it applies from the next start",
         path.display()
     ));
     Ok(())

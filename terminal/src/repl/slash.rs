@@ -170,7 +170,7 @@ pub const COMMANDS: &[Command] = &[
     ),
     command(
         "statusline",
-        "set the command of the status line: /statusline COMMAND",
+        "set the status line command: /statusline COMMAND",
         Action::StatusLine,
     ),
     command(
@@ -190,7 +190,7 @@ pub const COMMANDS: &[Command] = &[
     ),
     command(
         "tools",
-        "list the tools of the model",
+        "list the model's tools",
         Action::Report(About::Tools),
     ),
     command("mcp", "list MCP servers", Action::Report(About::Servers)),
@@ -213,7 +213,7 @@ pub const COMMANDS: &[Command] = &[
     ),
     command(
         "redo",
-        "redo the file changes that were undone last",
+        "redo the last undone file changes",
         Action::Rewind(Direction::Redo),
     ),
     command(

@@ -233,7 +233,7 @@ fn question(app: &mut App, change: QuestionUpdate, now: Instant) -> Vec<Effect> 
         .map(Effect::Print);
     if is_late && !app.questions.is_answering() {
         app.is_answer_late = true;
-        app.hint = Some("the question is closed; what is typed for it is dropped".to_owned());
+        app.hint = Some("the question is closed; the answer you typed was dropped".to_owned());
     }
     let mut effects: Vec<_> = printed.into_iter().collect();
     if is_asked && let Some(panel) = app.questions.first() {

@@ -20,7 +20,7 @@ use crate::commands::serve::desk;
 pub fn run(config: &Config, options: &Options) -> Result<u8, Error> {
     if std::io::stdin().is_terminal() {
         ah_terminal::note(
-            "waiting for another agent, which starts this command itself; end with Ctrl-C",
+            "waiting for another agent, which starts this command itself; stop with Ctrl-C",
         );
     }
     let runtime = runtime()?;
@@ -33,7 +33,7 @@ pub fn run(config: &Config, options: &Options) -> Result<u8, Error> {
 
 async fn served(config: &Config, options: &Options) -> Result<u8, Error> {
     let signals = Signals::listen(leave)
-        .map_err(|error| Error::failure(format!("cannot listen to signals: {error}")))?;
+        .map_err(|error| Error::failure(format!("cannot listen for signals: {error}")))?;
     let desk = desk(config, options, Interface::AgentSdk, signals.token())?;
     let client = Served {
         sessions: desk.clone(),

@@ -34,7 +34,7 @@ pub fn login(config: &Config, name: &str, scopes: &[String], is_closed: bool) ->
         let url = neutralise(sign_in.url());
         ah_terminal::note(&format!("to sign in to `{name}`, open {url}"));
         if !is_closed && !open(config, sign_in.url()) {
-            ah_terminal::note("no browser could be started");
+            ah_terminal::note("could not start a browser");
         }
         let address = tokio::time::timeout(PATIENCE, address(&sign_in)).await;
         let address = address.map_err(|_| "nobody signed in within 10 minutes".to_owned())??;
@@ -54,7 +54,7 @@ pub fn logout(config: &Config, name: &str) -> Result<u8, Error> {
     if let Some(reason) = &ended.left {
         let reason = neutralise(reason);
         ah_terminal::note(&format!(
-            "the tokens are gone from here, but not ended: {reason}"
+            "the tokens were removed here, but the server did not revoke them: {reason}"
         ));
     }
     let word = match ended.was_there {
@@ -99,7 +99,7 @@ fn rows(known: &SignedIn) -> String {
     let end = known.expires_at.and_then(|at| i64::try_from(at).ok());
     let end = end.and_then(|at| Timestamp::from_second(at).ok());
     rows.push(match (known.is_renewed, end) {
-        (true, _) => ("lasts", "renewed by itself".to_owned()),
+        (true, _) => ("lasts", "renewed automatically".to_owned()),
         (false, Some(end)) => ("lasts", format!("until {end}")),
         (false, None) => ("lasts", "until the server refuses it".to_owned()),
     });
@@ -142,7 +142,7 @@ fn unusable(error: &std::io::Error) -> Error {
 /// Waits for the address that the browser ended at: it comes back to this program, or the user pastes it.
 async fn address(sign_in: &SignIn) -> Result<String, String> {
     if std::io::stdin().is_terminal() {
-        ah_terminal::note("if the browser cannot come back here, paste the address it ended at");
+        ah_terminal::note("if the browser cannot return here, paste the address it ended up at");
     }
     let (send, pasted) = oneshot::channel();
     thread::spawn(move || {
@@ -172,7 +172,9 @@ fn open(config: &Config, url: &str) -> bool {
         None if std::io::stderr().is_terminal() => usual,
         None => return true,
     };
-    let started = Command::new(program)
+    let mut browser = Command::new(program);
+    ah_sandbox::without_terminal(&mut browser);
+    let started = browser
         .arg(url)
         .envs(config.environment.get("PATH").map(|path| ("PATH", path)))
         .stdin(Stdio::null())

@@ -60,7 +60,7 @@ pub async fn hub(
     let longest = Duration::from_secs(settings.hub_wait());
     let patience = Patience::new(longest, |time| {
         ah_terminal::warn(&format!(
-            "the hub's limit of requests is reached: waiting {} s",
+            "the hub's rate limit is reached: waiting {} s",
             time.as_secs()
         ));
     });

@@ -51,13 +51,13 @@ pub(super) async fn run(work: &Work, environment: &Environment, is_dry: bool) ->
     let labels = labels.join(", ");
     ah_terminal::note(&if is_written {
         format!(
-            "{PLACE} is written, and the labels are there: {labels}.\n\
+            "Wrote {PLACE} and created the labels: {labels}.\n\
              Commit the file, and give the repository a secret ANTHROPIC_API_KEY (or CLAUDE_CODE_OAUTH_TOKEN).\n\
              In its settings, allow Actions to create pull requests."
         )
     } else {
         format!(
-            "The labels are there: {labels}.\n\
+            "Created the labels: {labels}.\n\
              The workflow is for GitHub; docs/work.md has one for Forgejo, and how a runner of GitLab does it."
         )
     });
@@ -67,7 +67,7 @@ pub(super) async fn run(work: &Work, environment: &Environment, is_dry: bool) ->
             Err(error) => error.message,
         };
         ah_terminal::note(&format!(
-            "The digest of the program is not in it: {reason}. The workflow believes the list of the release and its attestation; to pin it, put the digest from SHA256SUMS into AH_SHA256."
+            "The digest of the program is not in it: {reason}. The workflow trusts the checksums and the attestation of the release; to pin it, put the digest from SHA256SUMS into AH_SHA256."
         ));
     }
     propose(work);
@@ -101,7 +101,7 @@ fn propose(work: &Work) {
         ", without submodules and Git LFS"
     };
     ah_terminal::note(&format!(
-        "The agents have no network. What the project depends on{from}, is fetched before{rest}. To have it otherwise, change this in your settings, or in those of a trusted project:\n{settings:#}"
+        "The agents have no network. What the project depends on{from}, is fetched before{rest}. To change that, edit this in your settings, or in those of a trusted project:\n{settings:#}"
     ));
     if !plan.left_out.is_empty() {
         ah_terminal::note(&format!(

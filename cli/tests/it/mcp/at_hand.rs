@@ -191,7 +191,7 @@ fn a_server_asks_the_person_at_the_terminal() {
         "MCP server s",
         "Which seat?",
         "It asks for: seat",
-        "Give no passwords",
+        "Do not enter passwords",
     ] {
         assert!(ended.stderr.contains(part), "{part}: {}", ended.stderr);
     }

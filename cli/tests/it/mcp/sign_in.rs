@@ -51,7 +51,7 @@ fn a_user_signs_in_looks_and_signs_out() {
     let login = world.ah(["mcp", "login", "s"]).env("BROWSER", &browser);
     let ended = login.run().expect(0);
     let rows = format!(
-        "  issuer: {}\n  scopes: read\n  lasts: renewed by itself\n",
+        "  issuer: {}\n  scopes: read\n  lasts: renewed automatically\n",
         site.url("")
     );
     assert_eq!(ended.stdout, format!("signed in to `s`\n{rows}"));

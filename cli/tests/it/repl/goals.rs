@@ -18,7 +18,7 @@ fn a_goal_is_worked_for_until_its_check_passes() {
     let model = world.scenario("s", turns);
     let mut seat = Seat::take(world.ah(["-m", &model]));
     seat.says("/goal");
-    seat.sees("there is no goal");
+    seat.sees("no goal is set");
     seat.says("/goal mend add --until sh tests/add.sh");
     seat.sees("did not pass (exit 1); 9 checks left");
     seat.sees("verified: `sh tests/add.sh` passed");

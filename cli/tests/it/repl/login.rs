@@ -110,7 +110,7 @@ fn a_vendor_is_named_and_asked_for_its_models() {
     );
     let unknown = world.ah(["login", "oracle"]).stdin("k\n").run().expect(2);
     assert!(
-        unknown.stderr.contains("no server is called `oracle`"),
+        unknown.stderr.contains("there is no server named `oracle`"),
         "{}",
         unknown.stderr
     );
@@ -128,7 +128,7 @@ fn without_the_key_of_the_configured_model_that_key_is_asked_for() {
     seat.sees("Gemini API key (hidden)");
     seat.says("sk-test-secret");
     seat.sees("GEMINI_API_KEY saved to");
-    seat.sees("Gemini could not be asked whether the key is valid");
+    seat.sees("Gemini did not tell whether the key is valid");
     seat.sees("lists commands and keys");
     seat.types("\x04");
     assert_eq!(seat.leaves(), 0);

@@ -152,7 +152,7 @@ fn without_a_conversation_what_was_typed_before_a_question_is_no_answer() {
     server.wait_until(|seen| seen.len() == 1);
     seat.says("g");
     world.write("go", "");
-    seat.sees("(what was typed before this question is not an answer)");
+    seat.sees("(what you typed before this question was not taken as an answer)");
     seat.sees("Allow?");
     seat.says("n");
     seat.sees("Done.");

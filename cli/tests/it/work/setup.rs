@@ -201,7 +201,7 @@ fn init_proposes_what_the_project_says_of_itself() {
     let ended = site.on(&github, &server, ["init"]).run().expect(0);
     let proposed = ended.stderr.split("The agents have no network.").nth(1);
     insta::assert_snapshot!(proposed.unwrap(), @r#"
-     What the project depends on, as .github/workflows/copilot-setup-steps.yml says, is fetched before. To have it otherwise, change this in your settings, or in those of a trusted project:
+     What the project depends on, as .github/workflows/copilot-setup-steps.yml says, is fetched before. To change that, edit this in your settings, or in those of a trusted project:
     {
       "work": {
         "setup": {

@@ -53,12 +53,12 @@ pub fn sheet(question: &Elicitation) -> Sheet {
             }
             (
                 "yes, answer",
-                "Give no passwords or keys: the server sees what you type.",
+                "Do not enter passwords or keys: the server sees what you type.",
             )
         }
         Wanted::Visit { url, .. } => {
             body.push_str(&format!("\nIt asks you to open: {url}"));
-            ("yes, I open it", "Open it only if you know the site.")
+            ("yes, I will open it", "Open it only if you know the site.")
         }
     };
     Sheet {
@@ -243,7 +243,7 @@ mod tests {
             "`x` is not an answer",
             "Second",
             "Fish",
-            "Give no passwords",
+            "Do not enter passwords",
         ] {
             assert!(shown.contains(part), "{part}: {shown}");
         }

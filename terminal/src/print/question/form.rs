@@ -61,7 +61,7 @@ impl<R: BufRead, W: Write> Form for Lines<R, W> {
         if self.size.is_some() && forget_typed() {
             writeln!(
                 self.output,
-                "(what was typed before this question is not an answer)"
+                "(what you typed before this question was not taken as an answer)"
             )?;
         }
         match complaint {

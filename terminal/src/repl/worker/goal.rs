@@ -61,7 +61,7 @@ impl SessionWorker {
             Goal::Which => {
                 let known = self.known().map(|known| known.line());
                 crate::note(&known.unwrap_or_else(|| {
-                    "there is no goal; `/goal WORDS --until COMMAND` works until the command passes".to_owned()
+                    "no goal is set; `/goal WORDS --until COMMAND` works until the command passes".to_owned()
                 }));
                 Ok(())
             }

@@ -63,10 +63,8 @@ impl Place {
         let is_enterprise = variable("GH_HOST").is_some_and(|name| name == host);
         match kind_of(host).or(is_enterprise.then_some(HubKind::GitHub)) {
             Some(kind) => Ok(Self::at(kind, &usual(kind, host), None)),
-            None => Err(
-                Error::failure(format!("what kind of hub `{host}` is, is not known"))
-                    .hint("set `work.hub.kind` to github, gitlab or forgejo"),
-            ),
+            None => Err(Error::failure(format!("unknown kind of hub: `{host}`"))
+                .hint("set `work.hub.kind` to github, gitlab or forgejo")),
         }
     }
 
