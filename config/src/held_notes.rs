@@ -11,8 +11,8 @@ use crate::found_file;
 
 /// Folder with the notes, in the user's folder.
 const NOTES: &str = "held";
-/// Age at which a note is deleted. No server holds a conversation for longer.
-const OUTDATED: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// Age at which a note is deleted: it counts no longer, and each subagent has one.
+const OUTDATED: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Config {
     /// Keeps a note under this name, in the place of the last one. Without a folder, none is kept.

@@ -300,7 +300,8 @@ struct Inputs {
     http: ah_http::Options,
     key_source: Box<MakeKeySource>,
     keep_fact: KeepFact,
-    notes: Arc<dyn Notes>,
+    /// None of a session that is not kept.
+    notes: Option<Arc<dyn Notes>>,
 }
 
 /// The notes of the user's folder.
@@ -334,7 +335,8 @@ impl Inputs {
                     let _ = config.keep_fact(server, model, fact);
                 })
             },
-            notes: Arc::new(HeldNotes(config.clone())),
+            notes: (!config.run.is_ephemeral)
+                .then(|| Arc::new(HeldNotes(config.clone())) as Arc<dyn Notes>),
             key_source: Box::new(move |command, setting| {
                 Arc::new(KeyCommand::new(command, setting, &environment))
             }),
@@ -356,7 +358,7 @@ impl Inputs {
                 .as_ref()
                 .map(|count| count.value.get()),
             keep_fact: Some(&self.keep_fact),
-            notes: Some(&self.notes),
+            notes: self.notes.as_ref(),
             cache_ttl: exchange
                 .cache_ttl
                 .as_ref()

@@ -11,8 +11,9 @@ use tokio::time::Instant;
 
 use crate::held::{Head, Held, digest};
 
-/// How long a note counts. No vendor holds a conversation for longer (OpenAI's guide of conversation state, 2026: 30 days).
-const COUNTS_FOR: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// How long a note counts. Threads are held for minutes, and what is stored for 30 days (OpenAI's guide of conversation state, 2026);
+/// who comes back after a day can wait for one request with all messages.
+const COUNTS_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A place for notes, one for each conversation.
 pub trait Notes: Send + Sync {

@@ -392,6 +392,21 @@ fn a_server_that_holds_the_conversation_is_sent_what_is_new() {
     }
 }
 
+#[test]
+fn a_session_that_is_not_kept_leaves_no_note_of_what_is_held() {
+    let world = World::new();
+    let state = json!({"conversationState": "on"}).to_string();
+    world.write("../home/.ah/settings.json", state);
+    let server = Server::new([says("One."), says("Two.")]);
+    let notes = world.file("../home/.ah/held");
+    let arguments = ["-n", "-m", OLDER, "--no-session-persistence", "one"];
+    world.asking(&server, arguments).run().expect(0);
+    assert!(!notes.exists());
+    let arguments = ["-n", "-m", OLDER, "two"];
+    world.asking(&server, arguments).run().expect(0);
+    assert!(notes.exists());
+}
+
 /// The same over a WebSocket; `ah usage` says how much was not sent.
 #[test]
 fn a_server_that_opens_sockets_is_sent_what_is_new() {

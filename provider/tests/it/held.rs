@@ -72,6 +72,8 @@ impl Held {
             Step::Nothing => (0, 0),
             Step::Busy | Step::Expires if !is_socket => (0, 0),
             Step::Closes if !is_socket => (0, 1),
+            // By a note.
+            Step::Restarts if !is_socket => (0, 0),
             _ => (1, 1),
         }
     }
@@ -162,6 +164,12 @@ impl Talk {
             content: vec![ContentBlock::text(text)],
             response,
         }));
+    }
+
+    /// Reads the messages anew, as another process does.
+    fn reread(&mut self) {
+        let read = |message: &Arc<Message>| Arc::new((**message).clone());
+        self.messages = self.messages.iter().map(read).collect();
     }
 
     /// Returns the texts of the conversation without the last answer.
@@ -281,7 +289,10 @@ fn breaks(bytes: usize) -> Turn {
 
 async fn goes_on(held: Held, steps: &[Step]) -> Result<(), TestCaseError> {
     let server = Server::new(turns(steps)).opens_sockets();
+    let notes: Arc<dyn Notes> = Arc::new(Noted::default());
     let mut talk = Talk::new(server, held, ConversationState::On);
+    let url = talk.server.url();
+    talk.provider = noting(&url, held, ConversationState::On, Some(&notes));
     talk.say("Prompt 0.").await;
     let mut forgotten = 0;
     for (number, step) in steps.iter().enumerate() {
@@ -295,7 +306,8 @@ async fn goes_on(held: Held, steps: &[Step]) -> Result<(), TestCaseError> {
             Step::Closes => talk.server.close_connections(),
             Step::Expires => talk.server.expire_sockets(),
             Step::Restarts => {
-                talk.provider = provider(&talk.server.url(), held, ConversationState::On);
+                talk.reread();
+                talk.provider = noting(&url, held, ConversationState::On, Some(&notes));
                 forgotten = 0;
             }
             Step::Nothing | Step::Busy | Step::Cut | Step::Breaks(_) => {}
@@ -638,9 +650,7 @@ async fn the_next_process_goes_on_with_what_is_held() {
             talk.provider = noting(&url, held, ConversationState::On, Some(&notes));
             talk.say("a").await;
             talk.say("b").await;
-            // Read from the store.
-            let read = |message: &Arc<Message>| Arc::new((**message).clone());
-            talk.messages = talk.messages.iter().map(read).collect();
+            talk.reread();
             let mut state = ConversationState::On;
             match found {
                 Found::Same => {}
