@@ -72,17 +72,7 @@ pub fn perform(app: &mut App, call: &Call, now: Instant) -> Vec<Effect> {
         Action::Plan => plan(app, &rest, now),
         Action::Goal if matches!(&*rest, "" | "off") => vec![Effect::Task(Task::Goal(rest))],
         Action::Goal => prompt::run(app, &format!("/goal {rest}"), Task::Goal(rest), now),
-        Action::Aside if rest.is_empty() => {
-            app.hint = Some("/btw takes a question".to_owned());
-            Vec::new()
-        }
-        Action::Aside if app.work.is_some() => {
-            vec![
-                prompt::echo(app, &format!("/btw {rest}")),
-                Effect::Task(Task::Beside(rest)),
-            ]
-        }
-        Action::Aside => prompt::run(app, &format!("/btw {rest}"), Task::Aside(rest), now),
+        Action::Aside => aside(app, rest, now),
         Action::Permissions => vec![Effect::Task(permissions(&rest))],
         Action::AddDirectory => vec![Effect::Task(Task::AddDirectory(rest))],
         Action::StatusLine => vec![Effect::Task(Task::StatusLine(rest))],
@@ -95,6 +85,22 @@ pub fn perform(app: &mut App, call: &Call, now: Instant) -> Vec<Effect> {
         Action::Say(text) => vec![Effect::Print(text.to_owned())],
         Action::Background => background(app, rest, now),
         Action::Exit => leave(app),
+    }
+}
+
+/// Asks a side question: beside what runs, or as a run of its own.
+fn aside(app: &mut App, question: String, now: Instant) -> Vec<Effect> {
+    if question.is_empty() {
+        app.hint = Some("/btw takes a question".to_owned());
+        return Vec::new();
+    }
+    let typed = format!("/btw {question}");
+    match app.work {
+        Some(_) => vec![
+            prompt::echo(app, &typed),
+            Effect::Task(Task::Beside(question)),
+        ],
+        None => prompt::run(app, &typed, Task::Aside(question), now),
     }
 }
 
