@@ -203,7 +203,7 @@ fn leaves_all_open(arguments: &[&str]) -> bool {
     let words = arguments.iter().map(Into::into).collect();
     let names = KnownNames {
         is_tool: &|_| false,
-        is_session: &|_| false,
+        is_session: &|_| true,
     };
     parse(words, &names).is_ok_and(|invocation| {
         let (safety, sandbox) = (&invocation.options.safety, &invocation.options.sandbox);
