@@ -16,7 +16,7 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::draft::Told;
-use crate::feed::{Feed, Unseen};
+use crate::feed::{Feed, LastSeen, Unseen};
 use crate::live::Live;
 use crate::shown::Shown;
 
@@ -31,7 +31,7 @@ pub(crate) struct Watcher {
     live: Arc<Live>,
     state: watch::Receiver<State>,
     steps: watch::Receiver<u64>,
-    seen: Option<String>,
+    seen: Option<LastSeen>,
     /// Pieces of the answer in progress that the client has.
     told: Told,
     /// Calls in progress, as the client knows them.
@@ -62,7 +62,7 @@ impl Watcher {
             state,
             steps: live.steps(),
             live,
-            seen,
+            seen: seen.map(LastSeen::named),
             told: Told::default(),
             calls: Vec::new(),
             shown,
@@ -134,7 +134,10 @@ impl Watcher {
             let id = format!("{}-{}", entry.seq, entry.id);
             let event = Event::default().event("message").id(id);
             self.ready.push_back(event.data(&entry.json));
-            self.seen = Some(entry.id.clone());
+            self.seen = Some(LastSeen {
+                id: entry.id.clone(),
+                is_judged: entry.is_judged,
+            });
             // A message takes the place of its pieces.
             self.told = Told::default();
         }

@@ -31,6 +31,24 @@ struct Branch {
     read_at: Instant,
 }
 
+/// The last message that a watcher has seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LastSeen {
+    pub id: String,
+    /// Whether it was seen with what a check has shown, or nobody waits for that.
+    pub is_judged: bool,
+}
+
+impl LastSeen {
+    /// A message that a client names, and that is not told again.
+    pub(crate) fn named(id: String) -> Self {
+        Self {
+            id,
+            is_judged: true,
+        }
+    }
+}
+
 /// What a watcher has not seen.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Unseen {
@@ -72,11 +90,12 @@ impl Feed {
         }
     }
 
-    /// Returns at most `most` messages after the one with this id, as the store has them now, or had them at a `step` of
-    /// the session's runs: a hundred watchers that are woken by one step ask the store once. Blocks while it reads.
+    /// Returns at most `most` messages after the one that was seen last, as the store has them now, or had them at a `step` of
+    /// the session's runs: a hundred watchers that are woken by one step ask the store once. That one comes again if a check has
+    /// shown something of it since. Blocks while it reads.
     pub(crate) fn after(
         &self,
-        seen: Option<&str>,
+        seen: Option<&LastSeen>,
         most: usize,
         step: Option<u64>,
     ) -> Result<Unseen, String> {
@@ -92,7 +111,7 @@ impl Feed {
     /// As [`Self::after`], for one of many watchers: they wait for the one that reads, and take no thread each.
     pub(crate) async fn news(
         self: &Arc<Self>,
-        seen: Option<String>,
+        seen: Option<LastSeen>,
         most: usize,
         step: u64,
     ) -> Result<Unseen, String> {
@@ -100,10 +119,10 @@ impl Feed {
         if let Ok(branch) = self.branch.try_lock()
             && branch.is_known(Some(step))
         {
-            return Ok(branch.after(seen.as_deref(), most));
+            return Ok(branch.after(seen.as_ref(), most));
         }
         let feed = self.clone();
-        let read = move || feed.after(seen.as_deref(), most, Some(step));
+        let read = move || feed.after(seen.as_ref(), most, Some(step));
         let read = tokio::task::spawn_blocking(read).await;
         read.unwrap_or_else(|_| Err("it broke off".to_owned()))
     }
@@ -185,12 +204,15 @@ impl Branch {
         step.is_some() && self.step >= step && self.read_at.elapsed() < RECENT
     }
 
-    fn after(&self, seen: Option<&str>, most: usize) -> Unseen {
-        let place = seen.map(|id| self.places.get(id).copied());
+    fn after(&self, seen: Option<&LastSeen>, most: usize) -> Unseen {
+        let place = seen.map(|seen| (seen, self.places.get(&seen.id).copied()));
         let (is_anew, from) = match place {
             None => (false, 0),
-            Some(Some(place)) => (false, place + 1),
-            Some(None) => (true, 0),
+            Some((seen, Some(place))) => {
+                let is_news = self.entries[place].is_judged && !seen.is_judged;
+                (false, place + usize::from(!is_news))
+            }
+            Some((_, None)) => (true, 0),
         };
         let entries = self.entries[from..].iter().take(most).cloned();
         Unseen {
@@ -394,7 +416,8 @@ mod tests {
         let fake = Fake::default();
         let feed = fake.feed();
         let after = |seen: Option<&str>| {
-            let unseen = feed.after(seen, 3, None).unwrap();
+            let seen = seen.map(|id| LastSeen::named(id.to_owned()));
+            let unseen = feed.after(seen.as_ref(), 3, None).unwrap();
             let ids: Vec<_> = unseen
                 .entries
                 .iter()
@@ -438,6 +461,31 @@ mod tests {
         assert_eq!(judged(), "D");
         assert_eq!(fake.reads_of_verdicts.load(Ordering::Relaxed), 2);
     }
+
+    #[test]
+    fn what_a_check_shows_later_is_told_to_those_who_have_seen_the_answer() {
+        let fake = Fake::default();
+        let feed = fake.feed();
+        let news = |is_judged: bool| {
+            let seen = LastSeen {
+                id: "B".to_owned(),
+                is_judged,
+            };
+            let unseen = feed.after(Some(&seen), 9, None).unwrap();
+            let ids = unseen.entries.iter().map(|entry| entry.id.clone());
+            ids.collect::<Vec<_>>().join(" ")
+        };
+        fake.goes(&["a", "B"]);
+        assert_eq!((news(false), news(true)), (String::new(), String::new()));
+        fake.passes("B");
+        assert_eq!((news(false), news(true)), ("B".to_owned(), String::new()));
+        fake.goes(&["a", "B", "c"]);
+        assert_eq!(
+            (news(false), news(true)),
+            ("B c".to_owned(), "c".to_owned())
+        );
+    }
+
     #[test]
     fn any_branch_is_read_from_its_end() {
         let fake = Fake::default();

@@ -24,7 +24,7 @@ use crate::body::{LARGEST, Whole, read};
 use crate::browse;
 use crate::change;
 use crate::events::{Watcher, last};
-use crate::feed::Feed;
+use crate::feed::{Feed, LastSeen};
 use crate::live::{Lives, Refused};
 use crate::socket::{Driven, LONGEST, drive};
 
@@ -194,7 +194,10 @@ async fn messages(
     let seen = last_seen(&headers);
     let read = move || match at {
         Some(at) => feed.up_to(&at, PAGE),
-        None => feed.after(seen.as_deref(), PAGE, None).map(Some),
+        None => {
+            let seen = seen.map(LastSeen::named);
+            feed.after(seen.as_ref(), PAGE, None).map(Some)
+        }
     };
     let unseen = blocking(read).await?;
     let missing = || Failure::new(StatusCode::NOT_FOUND, "the session has no such message");

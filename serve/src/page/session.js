@@ -3,7 +3,7 @@
 import { Composer } from './composer.js';
 import { files, remove, rename, restore } from './dialog.js';
 import { by, el, plain, put, show, tell } from './dom.js';
-import { Draft, article, queued } from './message.js';
+import { Draft, article, queued, verdict } from './message.js';
 import { cost, usage } from './plots.js';
 import { node } from './server.js';
 import { Tree } from './tree.js';
@@ -324,7 +324,7 @@ export class SessionView {
   }
 
   #message(message) {
-    if (this.#shown.has(message.id)) return;
+    if (this.#shown.has(message.id)) return this.#judge(message);
     const known = node(message);
     if (!this.tree.get(message.id)) this.#nodes.push(known);
     this.tree.add(known);
@@ -336,6 +336,14 @@ export class SessionView {
     this.#put([message], this.#draft?.element ?? this.#queued[0]?.element ?? null);
     this.#keep();
     if (message.role === 'assistant') tell(known.tools.length ? `It calls ${known.tools.join(', ')}.` : 'An answer has come.');
+  }
+
+  /// Shows what a check has shown of a message that is there.
+  #judge({ id, verification }) {
+    const element = this.list.querySelector(`[data-id="${CSS.escape(id)}"]`);
+    if (!verification || !element || element.querySelector('.verdict')) return;
+    put(element, el('p', { class: 'verdict weak' }, verdict(verification)));
+    this.#keep();
   }
 
   #piece(piece) {
