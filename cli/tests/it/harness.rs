@@ -20,6 +20,9 @@ const GOLD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../interop/harness/gold
 
 /// The task whose answer changes a file that agents obey: the sandbox protects it, and says how a user allows it.
 const PROTECTED: &str = "task_349_adv_malformed_skill_frontmatter";
+/// How it says so, where the call is answered.
+const HINT: &str =
+    "the sandbox protects it; the user can change it, or allow it with `--no-sandbox`";
 
 /// The tasks, and what commands have to see of this machine to judge them.
 struct Harness {
@@ -79,8 +82,11 @@ impl Harness {
             .as_str()
             .unwrap_or_default();
         let said = fs::read_to_string(output).unwrap_or_default();
-        (!is_verified || ended.code != Some(0))
-            .then(|| format!("{task}: {}{said}{}", result["verification"], ended.stderr))
+        (!is_verified || ended.code != Some(0)).then(|| {
+            let session = world.ah(["export", "--format", "md"]).run().stdout;
+            let verification = &result["verification"];
+            format!("{task}: {verification}{said}{}{session}", ended.stderr)
+        })
     }
 }
 
@@ -115,8 +121,15 @@ fn all_are_verified(is_confined: bool) {
             });
         }
     });
-    let mut wrong: Vec<String> = wrong.into_inner().unwrap();
-    wrong.retain(|it| !is_confined || !it.starts_with(PROTECTED));
+    let wrong: Vec<String> = wrong.into_inner().unwrap();
+    let (protected, wrong): (Vec<_>, Vec<_>) =
+        { wrong.into_iter() }.partition(|it| is_confined && it.starts_with(PROTECTED));
+    if is_confined {
+        assert!(
+            protected.len() == 1 && protected[0].contains(HINT),
+            "{protected:?}"
+        );
+    }
     assert_eq!(tasks.lines().count(), 351);
     assert!(
         wrong.is_empty(),
