@@ -113,6 +113,26 @@ async fn a_query_is_a_stream_of_messages() {
     );
 }
 
+/// What a check has shown is told with the result.
+#[tokio::test]
+async fn a_query_goes_on_until_its_check_passes() {
+    let makes = uses("Bash", json!({"command": "touch there"}));
+    let again = || says("Done.");
+    for (turns, evidence, checks) in [
+        (vec![again(), makes, again()], "verified", 2),
+        (vec![again(), again(), again()], "claimed", 3),
+    ] {
+        let (world, server) = (World::new(), Server::new(turns));
+        let mut query = query("go", options(&world, &server).until("test -e there"));
+        while let Some(message) = query.next().await {
+            message.unwrap();
+        }
+        let known = &query.result().unwrap().data["verification"];
+        assert_eq!(known["evidence"], evidence, "{known}");
+        assert_eq!(known["checks"], checks, "{known}");
+    }
+}
+
 #[tokio::test]
 async fn an_interrupt_ends_the_run_and_its_result_comes() {
     let (world, server) = (World::new(), Server::new([hangs("So far")]));
