@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 
 use crate::{ChangedSeal, Evidence, Verification};
 
@@ -55,12 +56,16 @@ impl CheckInForce {
 }
 
 /// What came of one run of the check.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct CheckRun {
     /// Whether it passed, with the sealed files as they are and as they were.
     pub is_passed: bool,
     /// Whether it is an earlier one, on the very same files.
     pub is_known: bool,
+    /// Whether it is of a recording, and says nothing of the files as they are now.
+    #[serde(skip)]
+    pub is_replayed: bool,
     /// How it ended, in a few words: `exit 1`.
     pub ending: String,
     /// Exit code, if it exited.
@@ -142,6 +147,7 @@ impl Verification {
             duration_ms: run.duration_ms,
             output: run.output.clone(),
             changed: run.changed.clone(),
+            is_replayed: run.is_replayed,
         }
     }
 }

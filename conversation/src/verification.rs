@@ -37,6 +37,9 @@ pub struct Verification {
     /// The sealed files that the run has changed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<ChangedSeal>,
+    /// Whether it is of a recorded run, whose check did not run again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_replayed: bool,
 }
 
 /// What a check has shown.
@@ -75,9 +78,14 @@ pub struct ChangedSeal {
 impl Verification {
     /// Returns it as a part of a recorded message, in JSON.
     pub fn replayed(&self) -> serde_json::Value {
-        let mut value = serde_json::to_value(self).unwrap_or_default();
-        value["is_replayed"] = true.into();
-        value
+        serde_json::to_value(self.recorded()).unwrap_or_default()
+    }
+
+    fn recorded(&self) -> Self {
+        Self {
+            is_replayed: true,
+            ..self.clone()
+        }
     }
 
     /// Returns the state of a check that has not run yet, and may run so often.
@@ -92,15 +100,17 @@ impl Verification {
             duration_ms: 0,
             output: None,
             changed: Vec::new(),
+            is_replayed: false,
         }
     }
 
     /// Returns the last line of a run that is shown again. The check does not run for that.
     pub fn replayed_line(&self) -> String {
-        format!("{} (as recorded; not checked again)", self.line())
+        self.recorded().line()
     }
 
-    /// Returns the last line of a run: ``verified: `make test` passed in 2.1 s (exit 0), output in PATH``.
+    /// Returns the last line of a run: ``verified: `make test` passed in 2.1 s (exit 0), output in PATH``. That of a recorded run
+    /// says so.
     pub fn line(&self) -> String {
         let command = &self.command;
         let took = format!(
@@ -114,6 +124,9 @@ impl Verification {
             Evidence::Claimed => {
                 format!("claimed, but `{command}` did not pass: {ending}, in {took}")
             }
+            Evidence::NotTried if self.checks > 0 => {
+                format!("not tried: `{command}`, which did not pass before")
+            }
             Evidence::NotTried => format!("not tried: `{command}`"),
         };
         if let Some(output) = &self.output {
@@ -124,6 +137,9 @@ impl Verification {
                 .map(|changed| changed.path.display().to_string())
                 .collect();
             line.push_str(&format!("; changed by the run: {}", paths.join(", ")));
+        }
+        if self.is_replayed {
+            line.push_str(" (as recorded; not checked again)");
         }
         line
     }
@@ -159,6 +175,13 @@ mod tests {
             (
                 Verification::not_tried("make test", 10),
                 "not tried: `make test`",
+            ),
+            (
+                Verification {
+                    checks: 2,
+                    ..Verification::not_tried("make test", 8)
+                },
+                "not tried: `make test`, which did not pass before",
             ),
             (
                 with(Evidence::Verified),

@@ -8,6 +8,7 @@ mod hooks;
 mod isolation;
 pub mod mcp;
 mod post_hook;
+pub mod recorded_check;
 pub mod safety;
 pub mod specs;
 pub mod tools;
@@ -46,6 +47,7 @@ pub use agents::{Main, as_main, subagents};
 pub use hooks::before_session;
 use isolation::InWorktrees;
 use mcp::{mcp_options, without_hosts};
+use recorded_check::RecordedTo;
 use tools::Sources;
 
 /// Maximum time that a request waits for MCP servers that were just started.
@@ -67,6 +69,8 @@ pub struct SessionInputs<'a> {
     pub hooks: Vec<Arc<dyn Hook>>,
     /// The model and the tools of the program that embeds the engine.
     pub extensions: HostExtensions,
+    /// The file that the run is recorded to.
+    pub recorded_to: RecordedTo,
     /// Callback for warnings while the session runs.
     pub warn: Warn,
 }
@@ -146,8 +150,8 @@ pub async fn session(
         warnings,
     )?;
     let mut seals = None;
-    let tell = |text: &str| seals = Some(text.to_owned());
-    let check = CheckInForce::from(check::of(config, inputs.sandbox, store, tell)?);
+    let sealed = check::of(config, inputs.sandbox, store, &mut seals)?;
+    let check = inputs.recorded_to.with(sealed);
     let sources = Sources {
         check: check.clone(),
         subagents: subagents.clone(),

@@ -6,13 +6,15 @@ pub mod tried_call;
 
 use std::collections::BTreeMap;
 use std::num::NonZero;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ah_config::settings::exchange::ExchangeConfig;
 use ah_config::{Config, Error, ErrorKind, Sourced};
 use ah_conversation::{
-    Clock as _, ErrorClass, MessageId, Model, Models, Provider, ProviderError, Sampling, Thinking,
+    Clock as _, Environment, ErrorClass, MessageId, Model, Models, Provider, ProviderError,
+    Sampling, Thinking,
 };
 use ah_ids::SystemClock;
 use ah_provider::auth::KeySource;
@@ -41,19 +43,36 @@ const RETRIES_BEFORE_FALLBACK: u32 = 3;
 /// If there is no such model, or no key for it.
 pub fn model(config: &Config, warnings: &mut Vec<String>) -> Result<Arc<dyn Provider>, Error> {
     let provider = with_fallbacks(config, warnings)?;
-    let Some(path) = &config.run.record else {
-        return Ok(provider);
+    let record = config.run.record.as_deref();
+    Ok(recorded(provider, record, &config.environment)?.0)
+}
+
+/// Records the requests of a model and its answers to the file `path`, if one is given.
+///
+/// # Errors
+///
+/// If it cannot be written.
+pub(crate) fn recorded(
+    provider: Arc<dyn Provider>,
+    path: Option<&Path>,
+    environment: &Environment,
+) -> Result<(Arc<dyn Provider>, Option<Recording>), Error> {
+    let Some(path) = path else {
+        return Ok((provider, None));
     };
-    let normal = Normalizer::of(&config.environment);
+    let normal = Normalizer::of(environment);
     let recording = Recording::create(path, provider.model(), normal).map_err(|error| {
         Error::failure(format!("cannot record to `{}`: {error}", path.display()))
     })?;
-    Ok(Arc::new(recording.of(provider)))
+    Ok((Arc::new(recording.of(provider)), Some(recording)))
 }
 
 /// Connects the model and those that answer in its place, in order. Each but the last is retried less often. A name of a
 /// model that comes before it, or of the model itself, is left out.
-fn with_fallbacks(config: &Config, warnings: &mut Vec<String>) -> Result<Arc<dyn Provider>, Error> {
+pub(crate) fn with_fallbacks(
+    config: &Config,
+    warnings: &mut Vec<String>,
+) -> Result<Arc<dyn Provider>, Error> {
     let main = &config.model.value;
     let Some(others) = &config.fallback_models else {
         return connect(config, main, warnings);

@@ -59,7 +59,9 @@ pub mod window;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ah_conversation::{ErrorClass, Provider, ProviderError, Request, Sampling, Thinking};
+use ah_conversation::{
+    Environment, ErrorClass, Provider, ProviderError, Request, Sampling, Thinking,
+};
 
 use self::catalog::Catalog;
 use self::failure::with_causes;
@@ -73,15 +75,7 @@ use self::script::normalizer::Normalizer;
 
 /// Returns a provider for the model `name`. Nothing is sent yet.
 pub fn connect(name: &str, options: &Options<'_>) -> Result<Arc<dyn Provider>, ProviderError> {
-    if let Some(name) = name.strip_prefix("script:") {
-        let path = match name {
-            script::demo::NAME => PathBuf::from(name),
-            path => options.environment.cwd().join(path),
-        };
-        let script = Script::open(&path).map_err(|error| ProviderError {
-            hint: error.hint(),
-            ..ProviderError::new(ErrorClass::Script, with_causes(&error))
-        })?;
+    if let Some(script) = scripted(name, options.environment)? {
         let script = script.comparing(Normalizer::of(options.environment));
         return Ok(Arc::new(Retrying::new(script, options.retry, options.seed)));
     }
@@ -96,6 +90,22 @@ pub fn connect(name: &str, options: &Options<'_>) -> Result<Arc<dyn Provider>, P
     };
     let (route, name) = route(name, &options)?;
     route.connect(name)
+}
+
+/// Returns the scripted model `name`; `None` if it is no scripted one.
+pub fn scripted(name: &str, environment: &Environment) -> Result<Option<Script>, ProviderError> {
+    let Some(name) = name.strip_prefix("script:") else {
+        return Ok(None);
+    };
+    let path = match name {
+        script::demo::NAME => PathBuf::from(name),
+        path => environment.cwd().join(path),
+    };
+    let script = Script::open(&path).map_err(|error| ProviderError {
+        hint: error.hint(),
+        ..ProviderError::new(ErrorClass::Script, with_causes(&error))
+    })?;
+    Ok(Some(script))
 }
 
 /// Returns the name of a model without the suffix that asks for its window of a million tokens. Most models have it

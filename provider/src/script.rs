@@ -39,8 +39,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ah_conversation::{
-    ErrorClass, EventStream, Message, Model, Origin, Provider, ProviderError, ProviderExtras,
-    Request, Role, StopReason, StreamEvent,
+    CheckRun, ErrorClass, EventStream, Message, Model, Origin, Provider, ProviderError,
+    ProviderExtras, Request, Role, StopReason, StreamEvent,
 };
 use futures_util::{StreamExt, stream};
 
@@ -154,6 +154,13 @@ impl Script {
             player: Arc::new(player),
             normalizer: Arc::default(),
         })
+    }
+
+    /// Returns the runs of this check that were recorded.
+    pub fn checks_of(&self, command: &str) -> Vec<CheckRun> {
+        let checks = self.player.scenario.checks.iter();
+        let own = checks.filter(|check| check.command == command);
+        own.map(|check| check.run.clone()).collect()
     }
 
     /// Compares requests with recorded ones in the form that `normalizer` gives them.

@@ -150,6 +150,12 @@ fn the_table_has_what_checks_of_runs_have_shown() {
         assert!(ended.stdout.contains("  evidence\n"), "{}", ended.stdout);
         assert!(ended.stdout.contains(evidence), "{}", ended.stdout);
     }
+    // A replay does not check again.
+    let replay = ["--task", "solved", "--output", "verified", "--replay"];
+    let run = ["--until", "grep -q 42 answer", "--max-checks", "1"];
+    let replayed = bench(&world, &replay, &[&[&*model][..], &run].concat()).expect(0);
+    let told = "  verified (recorded)\n";
+    assert!(replayed.stdout.contains(told), "{}", replayed.stdout);
     let ended = of("without", &[]).expect(0);
     assert!(!ended.stdout.contains("evidence"), "{}", ended.stdout);
 }

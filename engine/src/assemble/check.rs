@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use ah_config::own_folder::OwnFolder;
 use ah_config::{Config, Error, Origin};
-use ah_conversation::{Check, first_of};
+use ah_conversation::{Check, Environment, first_of};
 use ah_store::SessionStore;
 use ah_tools::Shell;
 use ah_verify::{CheckPlan, Confine, Verifier};
 
+use super::recorded_check::Replayed;
 use crate::conditions;
 use crate::confinement::{SandboxStatus, for_check};
 
@@ -32,7 +33,24 @@ fn none(project: &Path) -> Error {
     Error::usage("--until needs a command").hint(known)
 }
 
-/// Returns the check that the options ask for, with its files sealed; `tell` is told which.
+/// Returns what was recorded of a check, if the model is a recording.
+fn replayed(
+    model: &str,
+    environment: &Environment,
+    outputs: &Path,
+    (command, most): (&str, usize),
+) -> Option<Arc<dyn Check>> {
+    // One that cannot be read is the model's error.
+    let script = ah_provider::scripted(model, environment).ok()??;
+    let runs = script.checks_of(command);
+    if runs.is_empty() {
+        return None;
+    }
+    Some(Arc::new(Replayed::new(command, most, outputs, runs)))
+}
+
+/// Returns the check that the options ask for, with its files sealed; `told` says which. In a recorded run that is replayed it
+/// is the recorded one.
 ///
 /// # Errors
 ///
@@ -41,13 +59,21 @@ pub fn of(
     config: &Config,
     status: &SandboxStatus,
     store: &SessionStore,
-    tell: impl FnOnce(&str),
+    told: &mut Option<String>,
 ) -> Result<Option<Arc<dyn Check>>, Error> {
     let Some(command) = config.check.command() else {
         let typed = { config.check.until.as_ref() }.filter(|it| it.origin == Origin::CommandLine);
         return typed.map_or(Ok(None), |_| Err(none(&config.project_root)));
     };
     let failed = |text: String| Error::failure(format!("cannot check the run: {text}"));
+    if let Some(replayed) = replayed(
+        &config.model.value,
+        &config.environment,
+        store.outputs(),
+        (command, config.check.most()),
+    ) {
+        return Ok(Some(replayed));
+    }
     let made = OwnFolder::make(PLACE).and_then(|kept| {
         let place = kept.path().canonicalize()?.join("project");
         std::fs::create_dir(&place)?;
@@ -100,6 +126,6 @@ pub fn of(
         is_fresh: status.confined().is_none(),
     });
     let verifier = verifier.map_err(failed)?;
-    tell(&seals(verifier.sealed()));
+    *told = Some(seals(verifier.sealed()));
     Ok(Some(Arc::new(verifier)))
 }

@@ -10,6 +10,7 @@ use ah_conversation::{Interface, Provider, StoreError};
 use ah_store::{Holder, OpenError, Paths, SessionStore, Sessions, Tree};
 use tokio::time::sleep;
 
+use crate::assemble::recorded_check::RecordedTo;
 use crate::assemble::{self, SessionInputs, SessionView};
 use crate::model::small;
 use crate::sessions::folders::{note_place, sessions_in};
@@ -69,7 +70,7 @@ async fn begin(
     plan: &SessionPlan,
     config: &Config,
     fork_at: Option<u32>,
-    (inputs, made): (SessionInputs<'_>, &mut Made),
+    (mut inputs, made): (SessionInputs<'_>, &mut Made),
     make_audience: impl FnOnce(SessionView) -> Audience,
 ) -> Result<Opened, Error> {
     let mut warnings = Vec::new();
@@ -88,13 +89,11 @@ async fn begin(
     let given = inputs.extensions.provider.as_ref();
     let SessionModel {
         provider,
+        recorded_to,
         config,
         recorded_as,
     } = model(plan, config, given, store.as_ref(), &mut warnings).await?;
-    let config = match given {
-        Some(_) => config,
-        None => Cow::Owned(small::suited(&config).into_owned()),
-    };
+    inputs.recorded_to = recorded_to;
     let provider = match &inputs.extensions.around {
         Some(around) => around(provider),
         None => provider,
@@ -168,6 +167,7 @@ async fn model<'a>(
     if let Some(given) = given {
         return Ok(SessionModel {
             provider: given.clone(),
+            recorded_to: RecordedTo::default(),
             config: Cow::Borrowed(config),
             recorded_as: None,
         });
@@ -177,7 +177,11 @@ async fn model<'a>(
         None if plan.fork => existing(plan, config).and_then(|tree| tree.model().ok()?),
         None => None,
     };
-    SessionModel::find(own.as_deref(), config, warnings)
+    let found = SessionModel::find(own.as_deref(), config, warnings)?;
+    Ok(SessionModel {
+        config: Cow::Owned(small::suited(&found.config).into_owned()),
+        ..found
+    })
 }
 
 /// Opens the session. A host that has read a result may go on at once, while the process that wrote it is still ending:

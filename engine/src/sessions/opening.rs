@@ -7,6 +7,7 @@ use ah_agent::Audience;
 use ah_agent::skills::Skills;
 use ah_config::{Config, Error, extensions};
 
+use crate::assemble::recorded_check::RecordedTo;
 use crate::assemble::{HostExtensions, SessionInputs, SessionView, as_main};
 use crate::confinement::SandboxProbe;
 use crate::sessions::open::{Opened, open};
@@ -78,6 +79,7 @@ impl Opening {
             host: None,
             hooks: Vec::new(),
             extensions: HostExtensions::default(),
+            recorded_to: RecordedTo::default(),
             warn,
         }
     }

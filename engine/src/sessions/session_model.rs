@@ -7,12 +7,15 @@ use std::sync::Arc;
 use ah_config::{Config, Error, Origin, Sourced};
 use ah_conversation::Provider;
 
+use crate::assemble::recorded_check::RecordedTo;
 use crate::model;
 
 /// The model of a session, ready for requests.
 pub(crate) struct SessionModel<'a> {
     /// The model.
     pub(crate) provider: Arc<dyn Provider>,
+    /// The file that its answers are recorded to.
+    pub(crate) recorded_to: RecordedTo,
     /// The configuration with that model.
     pub(crate) config: Cow<'a, Config>,
     /// The name to record in the session, if that has another one or none.
@@ -32,14 +35,20 @@ impl<'a> SessionModel<'a> {
         warnings: &mut Vec<String>,
     ) -> Result<Self, Error> {
         let configured = resolved(config)?;
+        let connected = |config: &Config, warnings: &mut Vec<String>| {
+            let provider = model::with_fallbacks(config, warnings)?;
+            let record = config.run.record.as_deref();
+            let (provider, recording) = model::recorded(provider, record, &config.environment)?;
+            Ok::<_, Error>((provider, RecordedTo(recording)))
+        };
         if let Some(own) = own.filter(|_| is_general(config)) {
             let mut with_own = config.clone();
             with_own.model = Sourced {
                 value: own.to_owned(),
                 origin: Origin::Session,
             };
-            match model::model(&with_own, warnings) {
-                Ok(provider) => {
+            match connected(&with_own, warnings) {
+                Ok((provider, recorded_to)) => {
                     if own != configured && matches!(config.model.origin, Origin::File(_)) {
                         warnings.push(format!(
                             "the session continues with {own}; change it with `--model`"
@@ -47,6 +56,7 @@ impl<'a> SessionModel<'a> {
                     }
                     return Ok(Self {
                         provider,
+                        recorded_to,
                         config: Cow::Owned(with_own),
                         recorded_as: None,
                     });
@@ -60,8 +70,10 @@ impl<'a> SessionModel<'a> {
         // A scenario is for one run; a command's model is for one prompt.
         let is_lasting = is_general(config) || is_named(config);
         let is_new = is_lasting && own != Some(configured.as_str());
+        let (provider, recorded_to) = connected(config, warnings)?;
         Ok(Self {
-            provider: model::model(config, warnings)?,
+            provider,
+            recorded_to,
             config: Cow::Borrowed(config),
             recorded_as: (is_new && !configured.starts_with("script:")).then_some(configured),
         })

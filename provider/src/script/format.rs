@@ -3,7 +3,7 @@
 //! The fields are those of the file, so a test in Rust reads like a file. Playing a turn is left to `play.rs`, checks
 //! beyond the types to `check.rs`.
 
-use ah_conversation::{Price, Usage};
+use ah_conversation::{CheckRun, Price, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -39,8 +39,21 @@ pub struct Scenario {
     /// Delay before each piece of an answer in milliseconds, for turns without a delay of their own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chunk_delay_ms: Option<u64>,
+    /// Runs of the check when it was recorded, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<RecordedCheck>,
     /// Answers of the model, in order.
     pub turns: Vec<Turn>,
+}
+
+/// A run of a check (`--until`) that was recorded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecordedCheck {
+    /// The command line.
+    pub command: String,
+    /// What came of it.
+    pub run: CheckRun,
 }
 
 /// The answer to one request.
@@ -222,6 +235,7 @@ impl Default for Scenario {
             resume: true,
             strict: false,
             chunk_delay_ms: None,
+            checks: Vec::new(),
             turns: Vec::new(),
         }
     }

@@ -181,6 +181,12 @@ fn is_word(c: char) -> bool {
 
 /// The placeholder for `word`, which is followed by `after`, or `word` itself.
 fn placeholder<'a>(word: &'a str, after: &str) -> Cow<'a, str> {
+    // A file that is called by an id.
+    if let Some((name, extension)) = word.split_once('.')
+        && is_id(name)
+    {
+        return Cow::Owned(format!("<id>.{extension}"));
+    }
     let placeholder = if matches_pattern(word, "####-##-##") || is_date_time(word) {
         "<date>"
     } else if matches_pattern(word.get(..8).unwrap_or(word), "##:##:##") {
@@ -283,6 +289,10 @@ mod tests {
             ),
             ("session 01JD3QZ8N4Y5T6V7W8X9YABCDE", "session <id>"),
             ("0193a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5b", "<id>"),
+            (
+                ".ah/01JD3QZ8N4Y5T6V7W8X9YABCDE.out/check-1.",
+                ".ah/<id>.out/check-1.",
+            ),
             ("call toolu_01AbC_2 of msg_9", "call <id> of <id>"),
             (
                 "commit 1e05b1c, a facade, 1234567",

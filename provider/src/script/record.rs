@@ -15,14 +15,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use ah_conversation::{
-    ErrorClass, EventStream, Model, Price, Provider, ProviderError, ProviderExtras, Request,
-    RetryNotice, StreamEvent,
+    CheckRun, ErrorClass, EventStream, Model, Price, Provider, ProviderError, ProviderExtras,
+    Request, RetryNotice, StreamEvent,
 };
 use futures_core::Stream;
 
 use self::answer::RecordedAnswer;
 use super::failure::{Class, Failure};
-use super::format::{PricePerMillion, Scenario, Turn};
+use super::format::{PricePerMillion, RecordedCheck, Scenario, Turn};
 use super::normalizer::Normalizer;
 use super::recorded::RecordedRequest;
 
@@ -34,11 +34,20 @@ pub struct Recording(Arc<Mutex<File>>);
 struct File {
     path: PathBuf,
     normalizer: Normalizer,
-    /// Content so far.
+    /// What comes before the checks and the turns.
+    head: String,
+    checks: Vec<RecordedCheck>,
+    /// The turns so far.
     text: String,
     /// Latest system prompt and tools in the file.
     system: Option<String>,
     tools: Option<String>,
+}
+
+/// The checks as a part of a scenario.
+#[derive(serde::Serialize)]
+struct Checks<'a> {
+    checks: &'a [RecordedCheck],
 }
 
 impl Recording {
@@ -52,11 +61,13 @@ impl Recording {
             strict: true,
             ..Scenario::default()
         };
-        let text = yaml(&scenario)?.replace("turns: []\n", "turns:\n");
+        let head = yaml(&scenario)?.replace("turns: []\n", "");
         let mut file = File {
             path: path.to_owned(),
             normalizer,
-            text,
+            head,
+            checks: Vec::new(),
+            text: String::new(),
             system: None,
             tools: None,
         };
@@ -70,6 +81,28 @@ impl Recording {
             inner,
             recording: self.clone(),
         }
+    }
+
+    /// Adds a run of the check, without the values of secrets and the folder of its output.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be written.
+    pub fn add_check(&self, command: &str, run: &CheckRun) -> io::Result<()> {
+        let mut file = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let redact = file.normalizer.redact.clone();
+        let mut run = run.clone();
+        run.why = redact(&run.why);
+        let name = run.output.as_deref().and_then(Path::file_name);
+        run.output = name.map(PathBuf::from);
+        for changed in &mut run.changed {
+            changed.diff = changed.diff.as_deref().map(|diff| redact(diff));
+        }
+        file.checks.push(RecordedCheck {
+            command: redact(command),
+            run,
+        });
+        file.save()
     }
 
     fn add(&self, turn: Turn) -> Result<(), ProviderError> {
@@ -116,7 +149,14 @@ impl File {
             .create_new(true)
             .mode(0o600)
             .open(&temporary)?;
-        file.write_all(self.text.as_bytes())?;
+        let checks = match self.checks.is_empty() {
+            true => String::new(),
+            false => yaml(&Checks {
+                checks: &self.checks,
+            })?,
+        };
+        let parts = [&self.head, &checks, "turns:\n", &self.text];
+        file.write_all(parts.concat().as_bytes())?;
         fs::rename(&temporary, &self.path)
     }
 }

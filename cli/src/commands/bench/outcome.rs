@@ -37,7 +37,9 @@ impl TaskResult {
             .as_str()
             .or_else(|| result["errors"][0].as_str());
         self.error = is_fault.then(|| text.map_or_else(|| complaint(ended), str::to_owned));
-        self.evidence = serde_json::from_value(result["verification"]["evidence"].clone()).ok();
+        let known = &result["verification"];
+        self.evidence = serde_json::from_value(known["evidence"].clone()).ok();
+        self.is_recorded = known["is_replayed"] == true;
         let kind = result["subtype"].as_str().unwrap_or_default();
         kind.starts_with("error_max") || self.evidence == Some(Evidence::Claimed)
     }

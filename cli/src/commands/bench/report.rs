@@ -36,6 +36,9 @@ pub(super) struct TaskResult {
     /// What the check of the run (`--until`) has shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Evidence>,
+    /// Whether that is as recorded, and was not checked again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_recorded: bool,
     pub turns: u64,
     /// In US dollars.
     pub cost: f64,
@@ -125,9 +128,14 @@ impl Report {
             "task", "verdict", "turns", "cost", "time"
         );
         for result in &self.0 {
+            let recorded = if result.is_recorded {
+                " (recorded)"
+            } else {
+                ""
+            };
             let evidence = result
                 .evidence
-                .map(|evidence| format!("  {}", evidence.word()));
+                .map(|evidence| format!("  {}{recorded}", evidence.word()));
             let evidence = evidence.unwrap_or_default();
             // Writing to a string cannot fail.
             let _ = writeln!(

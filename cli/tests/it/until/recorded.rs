@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use ah_testkit::script::says;
+use ah_testkit::script::{says, uses};
+use serde_json::json;
 
 use super::{JSON, bash, run, world};
 use crate::binary::World;
@@ -65,6 +66,52 @@ fn exports_tell_what_was_recorded() {
         assert_eq!(text.matches(r#""is_replayed":true"#).count(), 1, "{text}");
     }
     assert_eq!(checks(&world), before);
+}
+
+/// The check of a recorded run is not run again with it, whatever it would say now.
+#[test]
+fn a_recording_that_is_replayed_gives_the_recorded_verdict() {
+    let plays = |world: &World, model: &str, check: &str, options: &[&str]| {
+        let words = ["-n", "-m", model, "--until", check].into_iter();
+        let words = words.chain(options.iter().copied());
+        world.as_typed(words.chain(["mend add"])).run()
+    };
+    for (options, verified, record) in [
+        (&[][..], "verified: `sh tests/add.sh` passed", RECORDED),
+        (&JSON, r#""evidence":"verified""#, r#""is_replayed":true"#),
+    ] {
+        let recorded = world();
+        let turns = [
+            says("It is done."),
+            uses("check", json!({})),
+            bash("sed -i 's/-/+/' add.sh"),
+            says("Now it is."),
+        ];
+        let scenario = recorded.home().join("run.yaml");
+        let file = scenario.to_str().unwrap();
+        let model = recorded.scenario("s", turns);
+        let recording = [options, &["--record", file]].concat();
+        let ended = plays(&recorded, &model, super::CHECK, &recording).expect(0);
+        let all = format!("{}{}", ended.stdout, ended.stderr);
+        assert!(all.contains(verified) && !all.contains(record), "{all}");
+        let text = fs::read_to_string(&scenario).unwrap();
+        let checks = text.matches("command: sh tests/add.sh").count();
+        assert_eq!(checks, 3, "{text}");
+        let model = format!("script:{file}");
+        let replayed = world();
+        replayed.write("tests/add.sh", "exit 1");
+        let ended = plays(&replayed, &model, super::CHECK, options).expect(0);
+        let all = format!("{}{}", ended.stdout, ended.stderr);
+        assert!(all.contains(verified) && all.contains(record), "{all}");
+        assert!(!all.contains("sealed for the check"), "{all}");
+        let undone = replayed.as_typed(["undo"]).run();
+        assert!(!undone.stderr.contains("passed with"), "{}", undone.stderr);
+        // Another check is none that was recorded.
+        replayed.write("add.sh", super::ADD);
+        let ended = plays(&replayed, &model, "false", options);
+        let all = format!("{}{}", ended.stdout, ended.stderr);
+        assert!(!all.contains(verified), "{all}");
+    }
 }
 
 #[test]

@@ -97,12 +97,14 @@ impl SessionWorker {
             return Ok(());
         }
         let opening = &self.factory.opening;
+        let mut told = None;
         let made = check::of(
             &opening.config,
             opening.probe.status(),
             &self.store,
-            crate::note,
+            &mut told,
         );
+        told.iter().for_each(|text| crate::note(text));
         match made {
             Ok(made) => self.session.set_check(made),
             Err(error) => {

@@ -1,0 +1,136 @@
+//! The check of a run that is recorded (`--record`), and of a recorded run that is replayed: that gives the same verdicts, runs
+//! nothing, and says so.
+
+use std::collections::VecDeque;
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ah_beneath::Folder;
+use ah_conversation::{Check, CheckInForce, CheckRun, Taken};
+use ah_provider::script::record::Recording;
+use async_trait::async_trait;
+
+/// The file that a run is recorded to, if it is.
+#[derive(Debug, Clone, Default)]
+pub struct RecordedTo(pub(crate) Option<Recording>);
+
+impl RecordedTo {
+    /// Returns a check as the one in force, whose runs are recorded.
+    pub(super) fn with(&self, check: Option<Arc<dyn Check>>) -> CheckInForce {
+        let check = check.map(|check| match self.0.clone() {
+            Some(recording) => Arc::new(Recorded { check, recording }) as Arc<dyn Check>,
+            None => check,
+        });
+        check.into()
+    }
+}
+
+/// A check whose runs are recorded.
+#[derive(Debug)]
+struct Recorded {
+    check: Arc<dyn Check>,
+    recording: Recording,
+}
+
+impl Recorded {
+    fn keep(&self, run: CheckRun) -> CheckRun {
+        if let Err(error) = self.recording.add_check(self.check.command(), &run) {
+            tracing::warn!("a check is not recorded: {error}");
+        }
+        run
+    }
+}
+
+#[async_trait]
+impl Check for Recorded {
+    fn command(&self) -> &str {
+        self.check.command()
+    }
+
+    fn most(&self) -> usize {
+        self.check.most()
+    }
+
+    async fn run(&self) -> CheckRun {
+        self.keep(self.check.run().await)
+    }
+
+    async fn run_asked(&self, taken: Taken) -> CheckRun {
+        self.keep(self.check.run_asked(taken).await)
+    }
+}
+
+/// A check that gives what was recorded, one run after the other.
+#[derive(Debug)]
+pub(super) struct Replayed {
+    command: String,
+    most: usize,
+    /// Folder for outputs.
+    outputs: PathBuf,
+    runs: Mutex<VecDeque<CheckRun>>,
+}
+
+impl Replayed {
+    pub(super) fn new(command: &str, most: usize, outputs: &Path, runs: Vec<CheckRun>) -> Self {
+        Self {
+            command: command.to_owned(),
+            most,
+            outputs: outputs.to_owned(),
+            runs: Mutex::new(runs.into()),
+        }
+    }
+
+    fn next(&self) -> CheckRun {
+        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        let run = runs.pop_front().unwrap_or_else(|| CheckRun {
+            ending: "the recording has no further run of it".to_owned(),
+            ..CheckRun::default()
+        });
+        let name = run.output.as_deref().and_then(Path::file_name);
+        let output = name.map(|name| {
+            if let Err(error) = self.put(name, &run.why) {
+                tracing::warn!("what a recorded check has said is not stored: {error}");
+            }
+            self.outputs.join(name)
+        });
+        CheckRun {
+            is_replayed: true,
+            output,
+            ..run
+        }
+    }
+
+    /// Stores what was recorded of an output, under the name that it had.
+    fn put(&self, name: &OsStr, text: &str) -> io::Result<()> {
+        fs::create_dir_all(&self.outputs)?;
+        let outputs = Folder::follow(&self.outputs)?;
+        match outputs.create_file(name, 0o600) {
+            // A check that did not run again has that of the one before.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            file => file?.write_all(text.as_bytes()),
+        }
+    }
+}
+
+#[async_trait]
+impl Check for Replayed {
+    fn command(&self) -> &str {
+        &self.command
+    }
+
+    fn most(&self) -> usize {
+        self.most
+    }
+
+    async fn run(&self) -> CheckRun {
+        self.next()
+    }
+
+    async fn run_asked(&self, taken: Taken) -> CheckRun {
+        taken();
+        self.next()
+    }
+}
