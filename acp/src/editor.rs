@@ -346,7 +346,7 @@ impl Editor {
         }
     }
 
-    fn notice(&self, text: &str) {
+    pub(crate) fn notice(&self, text: &str) {
         if !self.wire.abilities.notices {
             (self.warn)(text);
         }

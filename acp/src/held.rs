@@ -10,7 +10,7 @@ use agent_client_protocol::v1::schema::{
     UnstructuredCommandInput,
 };
 use ah_agent::{RunOutcome, Session, SessionChange, Stop};
-use ah_conversation::{ExitReason, Models, neutralise};
+use ah_conversation::{ExitReason, Goal, Models, neutralise};
 use ah_desk::{Command, OpenSession, Place, Prompt, Start, Which};
 use tokio_util::sync::CancellationToken;
 
@@ -33,9 +33,9 @@ pub(crate) struct Held {
     /// The editor's view.
     pub(crate) editor: Arc<Editor>,
     /// The place that it works in.
-    place: Box<dyn Place>,
+    pub(crate) place: Box<dyn Place>,
     models: Arc<dyn Models>,
-    commands: Vec<Command>,
+    pub(crate) commands: Vec<Command>,
     /// Working directory.
     pub(crate) folder: PathBuf,
     /// Ends the prompts that run or wait; those after them have another one.
@@ -122,7 +122,14 @@ impl Held {
 
     /// Returns the commands in the protocol's form.
     pub(crate) fn told_commands(&self, more: &[Command]) -> Vec<AvailableCommand> {
-        let commands = self.commands.iter().chain(more).map(|command| {
+        let own = || self.commands.iter().chain(more);
+        let is_taken = own().any(|command| command.name == Goal::NAME);
+        let goal = (!is_taken).then(|| Command {
+            name: Goal::NAME.to_owned(),
+            description: Goal::ABOUT.to_owned(),
+            hint: Some(Goal::HINT.to_owned()),
+        });
+        let commands = own().chain(&goal).map(|command| {
             let input = command.hint.clone().map(|hint| {
                 AvailableCommandInput::Unstructured(UnstructuredCommandInput::new(hint))
             });
@@ -184,6 +191,9 @@ impl Held {
         if stop.is_cancelled() {
             return Ok(StopReason::Cancelled);
         }
+        let Some(prompt) = self.aimed(session, prompt)? else {
+            return Ok(StopReason::EndTurn);
+        };
         if session.transcript().last().is_none() {
             let title = SessionInfoUpdate::new().title(title(&prompt.text));
             self.editor.wire.tell(Told::SessionInfoUpdate(title));
@@ -191,7 +201,7 @@ impl Held {
         let content = self.place.content(prompt).await.map_err(refused)?;
         self.editor.expect_prompt(inserted);
         let ends = Stop::interrupt(stop.clone());
-        let outcome = session.run(content, &ends).await;
+        let outcome = session.run_or_check(content, &ends).await;
         // The editor may have asked for changes after the last step.
         session.take_changes();
         let outcome = outcome.map_err(|error| failed(error.to_string()))?;

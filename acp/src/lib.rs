@@ -13,6 +13,7 @@ mod fault;
 mod files;
 mod first;
 mod form;
+mod goal;
 mod held;
 mod patch;
 mod prompt;

@@ -67,6 +67,12 @@ impl Session {
         self.settings.check.set(check);
     }
 
+    /// Whether this is the command of the check in force; without one, whether there is a check.
+    pub fn has_check(&self, command: Option<&str>) -> bool {
+        let check = self.settings.check.get();
+        check.is_some_and(|check| command.is_none_or(|command| command == check.command()))
+    }
+
     /// Runs the check, if there is one and the model has just ended its turn; returns whether the run continues.
     pub(crate) async fn is_continued_by_check(&mut self, stop: &Stop) -> Result<bool, StoreError> {
         match self.owes_check() {

@@ -19,6 +19,7 @@ mod estimate;
 mod event;
 mod excerpt;
 pub mod front_matter;
+mod goal;
 mod head;
 mod host;
 mod id;
@@ -76,6 +77,7 @@ pub use environment::Environment;
 pub use estimate::{estimate_block, estimate_message, estimate_prefix, estimate_text};
 pub use event::{Event, EventKind, LoopAction};
 pub use excerpt::{Excerpt, LeftOut, LineCount, WholeOutput, lines_between};
+pub use goal::Goal;
 pub use head::Head;
 pub use host::{
     Editor, Host, HostPermission, Nobody, PermissionAnswer, PermissionRequest, Rulebook,

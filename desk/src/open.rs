@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ah_agent::Session;
-use ah_conversation::{ContentBlock, Effort, Models, PermissionMode, Verdicts};
+use ah_conversation::{Check, ContentBlock, Effort, Models, PermissionMode, Verdicts};
 use async_trait::async_trait;
 
 use crate::refusal::Refusal;
@@ -36,6 +36,17 @@ pub trait Place: Send + Sync {
     ///
     /// If something that it names cannot be read.
     async fn content(&self, prompt: Prompt) -> Result<Vec<ContentBlock>, Refusal>;
+
+    /// Seals the files of a check of the session (`/goal`); `tell` is told which. Without a command, it is that of the settings.
+    ///
+    /// # Errors
+    ///
+    /// If there is none, or it cannot be sealed or confined.
+    fn check(
+        &self,
+        command: Option<&str>,
+        tell: &(dyn Fn(&str) + Sync),
+    ) -> Result<Arc<dyn Check>, Refusal>;
 
     /// Records that the session continues with this model.
     ///

@@ -4,6 +4,7 @@ pub(crate) mod agents;
 pub mod check;
 mod check_tool;
 mod config_tool;
+pub mod goal;
 mod hooks;
 mod isolation;
 pub mod mcp;

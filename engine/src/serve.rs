@@ -10,7 +10,7 @@ use ah_agent::skills::{Skill, Skills};
 use ah_agent::styles::DEFAULT;
 use ah_config::overrides::{McpSource, PluginFolder, SystemPromptSource};
 use ah_config::{Config, Error, Overrides, extensions, parse_rules};
-use ah_conversation::{Servers, json};
+use ah_conversation::{Check, Servers, json};
 use ah_desk::{Command, Offered, Refusal};
 use ah_mcp::{SdkHost, SdkPipe};
 use ah_protocol::stream_json::{
@@ -396,6 +396,20 @@ impl Engine for SessionOpener {
             Ok(expanded) => Ok(self.lent(&expanded, config)),
             Err(error) => Err(self.refuse(error)),
         }
+    }
+
+    fn check(
+        &self,
+        command: Option<&str>,
+        tell: &(dyn Fn(&str) + Sync),
+    ) -> Result<Arc<dyn Check>, Refusal> {
+        let store = lock(&self.store).clone();
+        let store = store.ok_or_else(|| Refusal::failed("no session is open"))?;
+        let (config, status) = (self.config().clone(), self.probe.status());
+        assemble::goal::check_of(command, config, status, &store, tell).map_err(|error| Refusal {
+            text: error.in_one_line(),
+            kind: kind(&error),
+        })
     }
 
     async fn rename(&self, name: &str) -> Result<(), Refusal> {

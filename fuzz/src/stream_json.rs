@@ -4,7 +4,7 @@ use std::io::{self, Cursor, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ah_conversation::{Clock, MessageId, Time};
+use ah_conversation::{Check, Clock, MessageId, Time};
 use ah_desk::Refusal;
 use ah_protocol::stream_json::{Source, Streams, Wanted, serve};
 use ah_protocol::{Engaged, Engine, ExpandedPrompt, Introduction, Setting};
@@ -65,6 +65,10 @@ impl Engine for Refusing {
             text: prompt.to_owned(),
             ..ExpandedPrompt::default()
         })
+    }
+
+    fn check(&self, _: Option<&str>, _: &(dyn Fn(&str) + Sync)) -> Result<Arc<dyn Check>, Refusal> {
+        Err(Refusal::failed("no session is opened here"))
     }
 
     async fn rename(&self, _: &str) -> Result<(), Refusal> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use ah_agent::agents::Agents;
 use ah_agent::hooks::Hook;
 use ah_agent::{Audience, Session};
-use ah_conversation::{Model, Models, Rule, Servers};
+use ah_conversation::{Check, Model, Models, Rule, Servers};
 use ah_desk::{Command, Offered, Refusal};
 use async_trait::async_trait;
 use serde_json::Value;
@@ -31,6 +31,17 @@ pub trait Engine: Send + Sync {
     /// # Errors
     /// If something that it names cannot be read.
     async fn expand(&self, prompt: &str) -> Result<ExpandedPrompt, Refusal>;
+
+    /// Seals the files of a check of the open session (`/goal`); `tell` is told which. Without a command, it is that of the
+    /// settings.
+    ///
+    /// # Errors
+    /// If there is none, or it cannot be sealed or confined.
+    fn check(
+        &self,
+        command: Option<&str>,
+        tell: &(dyn Fn(&str) + Sync),
+    ) -> Result<Arc<dyn Check>, Refusal>;
 
     /// Names the open session.
     ///

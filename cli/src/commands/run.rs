@@ -118,7 +118,8 @@ async fn show(
     config: &Config,
     signals: &Signals,
 ) -> Result<u8, Error> {
-    let mut opening = Opening::as_main(config.clone())?;
+    let (text, config) = assemble::goal::in_prompt(text, config.clone())?;
+    let mut opening = Opening::as_main(config)?;
     let (config, probe, skills) = (&opening.config, &opening.probe, &opening.skills);
     let given = config.run.prompt.skill.as_deref();
     if let Some(refusal) = unknown(&text, given, config) {

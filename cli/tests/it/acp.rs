@@ -1,6 +1,7 @@
 //! `ah acp`: the real binary, driven by the client of the official crate over pipes.
 
 mod client;
+mod goals;
 mod modes;
 
 use std::collections::HashMap;

@@ -95,6 +95,46 @@ fn the_end_of_a_run_has_what_its_check_has_shown() {
     client.conforms();
 }
 
+/// What is typed into the page is a prompt.
+#[test]
+fn a_prompt_can_be_a_goal() {
+    let world = World::new();
+    let server = Server::new([
+        says("Done."),
+        uses("bash", json!({"command": "touch there"})),
+        says("Now it is."),
+        says("Hello."),
+    ]);
+    let client = Client::of(world.asking(&server, FREE).start());
+    let prompt = "/goal make it there --until test -e there";
+    let begun = client.post("/v1/sessions", &json!({"prompt": prompt}));
+    let session = begun.json["session"].as_str().unwrap().to_owned();
+    let mut stream = client.events(&format!("/v1/sessions/{session}/events"), None);
+    let events = stream.until_idle();
+    let known = &events.last().unwrap().data["ended"]["verification"];
+    assert_eq!(known["evidence"], "verified", "{known}");
+    assert_eq!(known["checks"], 2, "{known}");
+    // It is that of its run.
+    let place = format!("/v1/sessions/{session}/prompt");
+    client.post(&place, &json!({"prompt": "Hello."}));
+    let events = stream.until_idle();
+    let ended = &events.last().unwrap().data["ended"];
+    assert_eq!(ended["text"], "Hello.", "{ended}");
+    assert_eq!(ended.get("verification"), None, "{ended}");
+    // Without a command, the client is told what the project has.
+    world.write("Makefile", "test:\n\ttrue\n");
+    client.post(&place, &json!({"prompt": "/goal mend it"}));
+    let ended = loop {
+        let event = stream.next();
+        if event.data["ended"]["is_error"] == true {
+            break event.data["ended"].clone();
+        }
+    };
+    let text = ended["text"].as_str().unwrap();
+    assert!(text.contains("this project has `make test`"), "{text}");
+    client.conforms();
+}
+
 #[test]
 fn a_question_is_answered_by_one_of_two_clients_once() {
     let world = World::new();

@@ -1,5 +1,6 @@
 //! `--until`: a run goes on until the engine has seen its check pass, and says so only then.
 
+mod aimed;
 mod asked;
 mod continued;
 mod killed;
@@ -15,7 +16,7 @@ use crate::binary::{Ended, World};
 use crate::shown::shown;
 
 /// The product of the stories, which is wrong, and its test.
-const ADD: &str = "add() { echo $(($1 - $2)); }\n";
+pub const ADD: &str = "add() { echo $(($1 - $2)); }\n";
 const TEST: &str =
     ". ./add.sh\n[ \"$(add 2 3)\" = 5 ] || { echo \"add 2 3 is $(add 2 3), not 5\"; exit 1; }\n";
 const CHECK: &str = "sh tests/add.sh";

@@ -6,7 +6,7 @@ use ah_agent::hooks::LineHooks;
 use ah_agent::{Audience, Session, SessionChange};
 use ah_config::untrusted::stricter;
 use ah_config::{Error, ErrorKind};
-use ah_conversation::{ContentBlock, Image, MailKind, PermissionMode, Servers, Verdicts};
+use ah_conversation::{Check, ContentBlock, Image, MailKind, PermissionMode, Servers, Verdicts};
 use ah_desk::{Command, OpenSession, Place, Prompt, Refusal, Start, Which};
 use ah_store::{Paths, Queue, SessionStore, Tree};
 use async_trait::async_trait;
@@ -136,6 +136,18 @@ impl Place for OpenPlace {
     async fn content(&self, prompt: Prompt) -> Result<Vec<ContentBlock>, Refusal> {
         let content = self.expanded(prompt).await;
         content.map_err(|error| refusal(&error))
+    }
+
+    fn check(
+        &self,
+        command: Option<&str>,
+        tell: &(dyn Fn(&str) + Sync),
+    ) -> Result<Arc<dyn Check>, Refusal> {
+        let (config, status) = (self.opening.config.clone(), self.opening.probe.status());
+        let store = self.store();
+        let store = store.ok_or_else(|| Refusal::failed("the session is closed"))?;
+        let sealed = assemble::goal::check_of(command, config, status, &store, tell);
+        sealed.map_err(|error| refusal(&error))
     }
 
     async fn keep_model(&self, name: &str) -> Result<(), Refusal> {

@@ -15,6 +15,13 @@ pub(super) fn active(known: &Verification, since: Time) -> Value {
     if let Some(ending) = &known.ending {
         value["last_reason"] = json!(ending);
     }
-    let is_met = known.evidence == Evidence::Verified;
-    json!({"type": "active_goal", "value": if is_met { Value::Null } else { value }})
+    match known.evidence == Evidence::Verified {
+        true => none(),
+        false => json!({"type": "active_goal", "value": value}),
+    }
+}
+
+/// Returns the message that there is no goal any more.
+pub(super) fn none() -> Value {
+    json!({"type": "active_goal", "value": null})
 }

@@ -1,7 +1,7 @@
 //! Prompts that the program answers itself, without the model: the commands of the original program that make sense for a
 //! host. Commands and skills of the user with the same name take precedence, except over `/clear` and `/compact`.
 
-use ah_conversation::ContentBlock;
+use ah_conversation::{ContentBlock, Goal};
 
 use crate::Introduction;
 
@@ -25,6 +25,8 @@ pub(super) enum Local {
     Context,
     /// Shows tokens and cost.
     Cost,
+    /// Sets the goal of the session and works for it, ends it, or says what it is: what was typed after its name.
+    Goal(String),
     /// Shows or changes the model.
     Model(Option<String>),
     /// Shows or changes the effort.
@@ -42,7 +44,7 @@ pub(super) enum Local {
 }
 
 /// Commands for hosts: name, description, hint for the arguments.
-pub(super) const LISTED: [(&str, &str, &str); 10] = [
+pub(super) const LISTED: [(&str, &str, &str); 11] = [
     ("agents", "Show the subagents", ""),
     ("clear", "Start a new conversation with empty context", ""),
     (
@@ -53,6 +55,7 @@ pub(super) const LISTED: [(&str, &str, &str); 10] = [
     ("context", "Show what fills the context window", ""),
     ("cost", "Show the tokens and the cost of the session", ""),
     ("effort", "Show or set the reasoning effort", "[level]"),
+    (Goal::NAME, Goal::ABOUT, Goal::HINT),
     (
         "mcp",
         "Show, reconnect, enable or disable MCP servers",
@@ -128,6 +131,7 @@ pub(super) fn local(content: &[ContentBlock], known: &Introduction) -> Option<Lo
         _ if known.commands.iter().any(|own| own.name == name) => return None,
         "context" => Local::Context,
         "cost" | "usage" | "stats" => Local::Cost,
+        Goal::NAME => Local::Goal(rest.unwrap_or_default()),
         "model" => Local::Model(rest),
         "effort" => Local::Effort(rest),
         "rename" => Local::Rename(rest),
@@ -145,7 +149,12 @@ pub(super) fn local(content: &[ContentBlock], known: &Introduction) -> Option<Lo
 
 /// Returns whether the program answers this prompt itself, whatever commands the user has.
 pub fn is_local(prompt: &str) -> bool {
-    local(&[ContentBlock::text(prompt)], &Introduction::default()).is_some()
+    let command = local(&[ContentBlock::text(prompt)], &Introduction::default());
+    command.is_some_and(|command| match &command.task {
+        // The model works for it.
+        Local::Goal(typed) => !matches!(Goal::of(typed), Goal::Is(..)),
+        _ => true,
+    })
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The task that opens the session and runs the host's prompts one after the other.
 
+mod aim;
 mod ending;
 mod idle;
 mod lent;
@@ -367,7 +368,7 @@ impl Worker {
     async fn turn(
         &mut self,
         engaged: &mut Engaged,
-        prompt: Prompt,
+        mut prompt: Prompt,
         run: &CancellationToken,
     ) -> Result<(), StoreError> {
         engaged.session.take_changes();
@@ -390,6 +391,13 @@ impl Worker {
         self.begin(engaged, Some(&prompt));
         let stop = Stop::interrupt(run.clone());
         let mut local = None;
+        let command = match self.aimed(engaged, command, &mut prompt) {
+            Err(refusal) => {
+                self.finish(not_begun(&refusal.text), None);
+                return Ok(());
+            }
+            Ok(command) => command,
+        };
         let outcome = match command {
             Some(LocalCommand {
                 task: Local::Compact(wanted),
@@ -539,6 +547,7 @@ impl Worker {
                 let set = handles.apply_settings(flags.as_object().cloned().unwrap_or_default());
                 set.map(|_| format!("Set effort level to {level} (this session only)"))
             }
+            Local::Goal(typed) => Ok(self.goal(engaged, typed)),
             Local::Rename(None) => Ok("Usage: /rename <name>".to_owned()),
             Local::Rename(Some(name)) => handles
                 .rename(name)

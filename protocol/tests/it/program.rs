@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use ah_agent::hooks::Hooks;
 use ah_agent::{Ports, Session, SessionSettings, ToolConcurrency, Toolbox};
 use ah_conversation::{
-    CheckInForce, Clock, ContentBlock, Limits, MessageId, Model, Models, PermissionUpdate,
+    Check, CheckInForce, Clock, ContentBlock, Limits, MessageId, Model, Models, PermissionUpdate,
     Permissions, Provider, ProviderError, Rulebook, Sampling, Thinking, Time,
 };
 use ah_desk::Refusal;
@@ -73,6 +73,10 @@ impl Engine for Scene {
             text: prompt.to_owned(),
             ..ExpandedPrompt::default()
         })
+    }
+
+    fn check(&self, _: Option<&str>, _: &(dyn Fn(&str) + Sync)) -> Result<Arc<dyn Check>, Refusal> {
+        Err(Refusal::failed("there are no checks"))
     }
 
     async fn rename(&self, _: &str) -> Result<(), Refusal> {

@@ -155,7 +155,7 @@ export class Composer {
     if (at && running) this.copy.checked = true;
     this.copy.disabled = Boolean(at && running);
     show(this.send, isSteering ? 'Steer' : at ? 'Fork' : 'Send');
-    this.field.placeholder = isSteering ? 'Tell the run something before its next step' : at ? `Go on after @${at.seq}` : 'Say what to do';
+    this.field.placeholder = isSteering ? 'Tell the run something before its next step' : at ? `Go on after @${at.seq}` : 'Say what to do, or /goal WORDS --until COMMAND';
     show(this.means, isSteering ? 'running' : at ? `after @${at.seq}${this.copy.checked ? ', in a new session' : ', as another branch'}`
       : ended ? ending(ended) : 'Enter sends, Shift+Enter is a new line');
     this.means.classList.toggle('failed', Boolean(!running && !at && ended?.is_error && !ended.is_stopped));

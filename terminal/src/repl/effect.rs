@@ -1,6 +1,6 @@
 //! Effects that the terminal's state asks for; the driver carries them out.
 
-use ah_conversation::{Completion, Environment, Image, MailKind, PermissionMode, SkipDelay};
+use ah_conversation::{Completion, Environment, Goal, Image, MailKind, PermissionMode, SkipDelay};
 
 use super::attach;
 use super::ending::{Queued, Then};
@@ -76,7 +76,7 @@ impl Effect {
     pub fn is_prompt(&self) -> bool {
         match self {
             Self::Task(Task::Prompt(_) | Task::Show(..) | Task::Aside(_)) => true,
-            Self::Task(Task::Goal(words)) => !matches!(&**words, "" | "off"),
+            Self::Task(Task::Goal(words)) => matches!(Goal::of(words), Goal::Is(..)),
             _ => false,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use ah_conversation::{MailKind, PermissionMode};
+use ah_conversation::{Goal, MailKind, PermissionMode};
 
 use super::super::activity::Activity;
 use super::super::app::App;
@@ -70,7 +70,9 @@ pub fn perform(app: &mut App, call: &Call, now: Instant) -> Vec<Effect> {
             begin(app, call.command.name, Task::Own(arguments.collect()), now)
         }
         Action::Plan => plan(app, &rest, now),
-        Action::Goal if matches!(&*rest, "" | "off") => vec![Effect::Task(Task::Goal(rest))],
+        Action::Goal if !matches!(Goal::of(&rest), Goal::Is(..)) => {
+            vec![Effect::Task(Task::Goal(rest))]
+        }
         Action::Goal => prompt::run(app, &format!("/goal {rest}"), Task::Goal(rest), now),
         Action::Aside => aside(app, rest, now),
         Action::Permissions => vec![Effect::Task(permissions(&rest))],

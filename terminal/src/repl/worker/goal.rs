@@ -2,7 +2,7 @@
 
 use ah_agent::prompt::about_check;
 use ah_config::{Error, Sourced};
-use ah_conversation::{NOTE, Verification, neutralise};
+use ah_conversation::{Goal, NOTE, Verification, neutralise};
 use ah_engine::assemble::check;
 use ah_engine::conditions;
 
@@ -10,37 +10,6 @@ use super::super::asker::Asker;
 use super::super::input::Input;
 use super::{SessionWorker, failed};
 use crate::print::question;
-
-/// Separates the words of a goal from the command of its check.
-const UNTIL: &str = "--until";
-
-/// What was typed after `/goal`.
-#[derive(Debug, PartialEq, Eq)]
-enum Goal<'a> {
-    /// Nothing: what is it?
-    Which,
-    /// No goal any more.
-    Off,
-    /// The words for the model, and the command of the check, each if there is one.
-    Is(&'a str, Option<&'a str>),
-}
-
-impl<'a> Goal<'a> {
-    fn of(typed: &'a str) -> Self {
-        let is_word = |(before, after): &(&str, &str)| {
-            (before.is_empty() || before.ends_with(char::is_whitespace))
-                && after.starts_with(char::is_whitespace)
-        };
-        match typed.trim() {
-            "" => Self::Which,
-            "off" => Self::Off,
-            typed => match typed.split_once(UNTIL).filter(is_word) {
-                Some((words, command)) => Self::Is(words.trim(), Some(command.trim())),
-                None => Self::Is(typed, None),
-            },
-        }
-    }
-}
 
 impl SessionWorker {
     /// Returns what is known about the work of the session, if a check says when it is done.
@@ -147,32 +116,6 @@ impl SessionWorker {
         match asked.await {
             Ok(Ok(true)) => Ok(command),
             _ => Err(none()),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_goal_has_words_and_a_command() {
-        for (typed, expected) in [
-            ("", Goal::Which),
-            (" off ", Goal::Off),
-            ("mend it", Goal::Is("mend it", None)),
-            (
-                "mend it --until make test -- -q",
-                Goal::Is("mend it", Some("make test -- -q")),
-            ),
-            ("--until make", Goal::Is("", Some("make"))),
-            (
-                "what does --until=x do",
-                Goal::Is("what does --until=x do", None),
-            ),
-            ("off --until make", Goal::Is("off", Some("make"))),
-        ] {
-            assert_eq!(Goal::of(typed), expected, "{typed}");
         }
     }
 }

@@ -1,0 +1,67 @@
+//! `/goal` where no terminal asks about it: in an editor, of a host, in a browser, in a prompt of the command line.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use ah_config::{Config, Error, Sourced, extensions};
+use ah_conversation::{Check, Goal};
+use ah_store::SessionStore;
+
+use super::check;
+use crate::conditions;
+use crate::confinement::SandboxStatus;
+
+/// Returns the words for the model of a prompt that is `/goal WORDS`, and the configuration with its check; any other prompt as it
+/// is.
+///
+/// # Errors
+///
+/// If no command is given, and the settings have none.
+pub fn in_prompt(prompt: String, config: Config) -> Result<(String, Config), Error> {
+    // A command of the user with this name is theirs.
+    let is_taken = || {
+        let (commands, _) = extensions::commands(&config);
+        let mut names = commands.iter().map(|command| &command.name);
+        names.any(|name| name == Goal::NAME)
+    };
+    let goal = Goal::in_prompt(&prompt).filter(|_| !is_taken());
+    let Some(Goal::Is(words, command)) = goal else {
+        return Ok((prompt, config));
+    };
+    let config = aimed(config, command)?;
+    Ok((words.to_owned(), config))
+}
+
+/// Seals the files of a check; `tell` is told which. Without a command, it is that of the settings.
+///
+/// # Errors
+///
+/// If there is none, its files cannot be sealed, or it cannot be confined here.
+pub(crate) fn check_of(
+    command: Option<&str>,
+    config: Config,
+    status: &SandboxStatus,
+    store: &SessionStore,
+    tell: &(dyn Fn(&str) + Sync),
+) -> Result<Arc<dyn Check>, Error> {
+    let config = aimed(config, command)?;
+    let mut told = None;
+    let sealed = check::of(&config, status, store, &mut told)?;
+    told.iter().for_each(|text| tell(text));
+    sealed.ok_or_else(|| none(&config.project_root))
+}
+
+fn aimed(mut config: Config, command: Option<&str>) -> Result<Config, Error> {
+    let command = command.filter(|command| !command.is_empty());
+    let command = command.or_else(|| config.check.command());
+    let command = command.ok_or_else(|| none(&config.project_root))?;
+    config.check.until = Some(Sourced::typed(command.to_owned()));
+    Ok(config)
+}
+
+/// Returns the error for a goal without a check. What the project has is named, and run only once the user has typed it.
+fn none(project: &Path) -> Error {
+    let known = conditions::hint(&conditions::of(project));
+    let known = known.map_or_else(String::new, |known| format!("; {known}"));
+    Error::usage("a goal needs a check").hint(format!("`/goal WORDS --until COMMAND`{known}"))
+}

@@ -1,0 +1,55 @@
+//! `/goal`: a check says when the work of the session is done.
+
+use ah_agent::prompt::about_check;
+use ah_conversation::{ContentBlock, Goal, NOTE};
+use ah_desk::Refusal;
+
+use super::Worker;
+use crate::Engaged;
+use crate::stream_json::goal;
+use crate::stream_json::local::{Local, LocalCommand};
+use crate::stream_json::wire::Prompt;
+
+impl Worker {
+    /// Sets the check of a prompt that is a goal to work for, and leaves its words for the model; returns any other command.
+    pub(super) fn aimed(
+        &self,
+        engaged: &mut Engaged,
+        command: Option<LocalCommand>,
+        prompt: &mut Prompt,
+    ) -> Result<Option<LocalCommand>, Refusal> {
+        let typed = command.as_ref().and_then(|command| match &command.task {
+            Local::Goal(typed) => Some(typed),
+            _ => None,
+        });
+        let Some(Goal::Is(words, command_line)) = typed.map(|typed| Goal::of(typed)) else {
+            return Ok(command);
+        };
+        let mut content = vec![ContentBlock::text(words)];
+        if !engaged.session.has_check(command_line) {
+            let tell = |text: &str| self.speaker.notice(text);
+            let check = self.shared.engine.check(command_line, &tell)?;
+            if !words.is_empty() {
+                let note = format!("{NOTE} {}", about_check(check.command()));
+                content.insert(0, ContentBlock::text(note));
+            }
+            engaged.session.set_check(Some(check));
+        }
+        prompt.content = content;
+        Ok(None)
+    }
+
+    /// Ends the goal of the session, or says what it is.
+    pub(super) fn goal(&self, engaged: &mut Engaged, typed: &str) -> String {
+        let check = engaged.session.settings().check.get();
+        match (Goal::of(typed), check) {
+            (Goal::Off, _) => {
+                engaged.session.set_check(None);
+                self.speaker.say(goal::none());
+                "Runs end when the model ends its turn".to_owned()
+            }
+            (_, Some(check)) => format!("Runs go on until `{}` passes", check.command()),
+            (_, None) => format!("There is no goal. Usage: /goal {}", Goal::HINT),
+        }
+    }
+}
