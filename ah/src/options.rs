@@ -282,8 +282,8 @@ impl Options {
         self
     }
 
-    /// Lets a run go on until this command passes, which is run on a copy of the project. The `data` of the result says whether
-    /// it did, as `verification`.
+    /// Lets a run go on until this command passes, which is run on a copy of the project, in a sandbox: the program has to call
+    /// [`enter`](crate::enter). The `data` of the result says whether it did, as `verification`.
     #[must_use]
     pub fn until(mut self, command: impl Into<String>) -> Self {
         self.until = Some(command.into());

@@ -353,7 +353,8 @@ impl Task {
         }
         tracing::debug!(model = config.model.value, "a query begins");
         let is_confined = config.sandbox.enabled.as_ref().is_some_and(|is| is.value);
-        if is_confined && !has_entered() {
+        let is_checked = config.check.command().is_some();
+        if (is_confined || is_checked) && !has_entered() {
             let error = Error::failure("this program cannot confine its commands");
             return Err(error.hint("call `ah::enter()` first thing in its `main`"));
         }
