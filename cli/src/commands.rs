@@ -70,7 +70,7 @@ pub fn begin(prompt: &TypedPrompt, options: &Options, config: &Config) -> Result
     if !options.output.detach {
         return run::run(prompt, options, config);
     }
-    match input::source(prompt, options, config)? {
+    match input::source(prompt, options, config.interface)? {
         Source::Prompt(text) => detach::start(&text, config),
         Source::Lines(_) => Err(Error::usage("a host cannot drive a run in the background")),
     }
@@ -118,7 +118,7 @@ pub fn perform(
         Subcommands::Import(options) => import::run(config, &options),
         Subcommands::Logs { follow, lines } => {
             let named = options.settings.debug_file.as_deref();
-            logs::run(config, named, lines, follow)
+            logs::run(&config.environment, named, lines, follow)
         }
         Subcommands::Man { folder } => man::run(folder.as_deref()),
         Subcommands::Gc { older_than, json } => sessions::collect(config, older_than, json),
@@ -139,7 +139,7 @@ pub fn perform(
         Subcommands::Mcp { action } => mcp::run(config, options, &action),
         Subcommands::Auth { action } => auth::run(config, &action),
         Subcommands::Plugin { action } => plugin::run(config, &action),
-        Subcommands::Shim(options) => shim::run(config, &options),
+        Subcommands::Shim(options) => shim::run(&config.environment, &options),
         Subcommands::Config { action } => config::run(config, &action),
         Subcommands::Bench(wanted) => bench::run(config, &wanted),
         Subcommands::Embed { folder, output } => embed::embed(&folder, output.as_deref()),
@@ -153,7 +153,7 @@ pub fn perform(
         Subcommands::Demo { action: None } => demo::run(&options.output),
         Subcommands::Demo {
             action: Some(DemoAction::Work),
-        } => work::demo::run(config),
+        } => work::demo::run(&config.environment),
         Subcommands::Completions { shell } => completions::run(shell),
     }
 }

@@ -6,7 +6,7 @@ use ah_conversation::{Interface, encoding};
 use std::io::{self, IsTerminal, Read, Write};
 use std::os::fd::AsFd;
 
-use ah_config::{Config, Error};
+use ah_config::Error;
 use ah_protocol::stream_json::Source;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::json;
@@ -77,7 +77,11 @@ fn join(typed: &str, piped: &str) -> String {
 /// # Errors
 ///
 /// If there is no prompt, or it cannot be read.
-pub fn source(prompt: &TypedPrompt, options: &Options, config: &Config) -> Result<Source, Error> {
+pub fn source(
+    prompt: &TypedPrompt,
+    options: &Options,
+    interface: Interface,
+) -> Result<Source, Error> {
     if options.output.input_format == Some(InputFormat::StreamJson) {
         let typed = prompt.text.as_deref().map(first_line).unwrap_or_default();
         return Ok(Source::Lines(Box::new(
@@ -94,7 +98,7 @@ pub fn source(prompt: &TypedPrompt, options: &Options, config: &Config) -> Resul
         {
             None
         }
-        (text, _) => self::prompt(text.as_deref(), config.interface)?,
+        (text, _) => self::prompt(text.as_deref(), interface)?,
     };
     match (text, &options.prompt.skill) {
         (Some(text), _) => Ok(Source::Prompt(text)),

@@ -3,6 +3,7 @@
 mod agent_servers;
 mod agents;
 
+use crate::trust::Trust;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -86,7 +87,7 @@ pub fn output_styles(config: &Config) -> (Vec<OutputStyle>, Vec<String>) {
     let mut warnings = Vec::new();
     for file in texts(config, "output-styles", 1, &mut warnings) {
         // A style is a part of the system prompt.
-        if is_of_untrusted_project(file.layer, config) {
+        if is_of_untrusted_project(file.layer, &config.trust) {
             continue;
         }
         match OutputStyle::parse(&file.text, &file.location) {
@@ -132,7 +133,7 @@ fn texts(config: &Config, kind: &str, depth: usize, warnings: &mut Vec<String>) 
     }
     for LayerFolder { layer, path } in config.layer_folders() {
         let mut found = found(&path.join(kind), depth, (layer, None), warnings);
-        if is_of_untrusted_project(layer, config) {
+        if is_of_untrusted_project(layer, &config.trust) {
             found.retain(|file| leads_into_project(file, config, warnings));
         }
         texts.extend(found);
@@ -149,8 +150,8 @@ fn texts(config: &Config, kind: &str, depth: usize, warnings: &mut Vec<String>) 
     texts
 }
 
-fn is_of_untrusted_project(layer: Layer, config: &Config) -> bool {
-    matches!(layer, Layer::ForeignProject | Layer::Project) && !config.trust.is_given()
+fn is_of_untrusted_project(layer: Layer, trust: &Trust) -> bool {
+    matches!(layer, Layer::ForeignProject | Layer::Project) && !trust.is_given()
 }
 
 /// Returns whether a file is in the project: a link of one that is not trusted would show the model any file of the user.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ah_conversation::Destination;
+use ah_conversation::{Destination, Environment};
 
 use crate::config::Config;
 use crate::places::short;
@@ -22,7 +22,7 @@ impl Keeping {
     /// Returns the files for `config`; `None` without a home directory.
     pub fn of(config: &Config) -> Option<Self> {
         let files = SettingsFiles::of(config);
-        let shown = |destination| Some(shown(files.path(destination)?, config));
+        let shown = |destination| Some(shown(files.path(destination)?, &config.environment));
         Some(Self {
             for_project: shown(Destination::LocalSettings)?,
             for_all: shown(Destination::UserSettings)?,
@@ -30,8 +30,7 @@ impl Keeping {
     }
 }
 
-fn shown(path: &Path, config: &Config) -> String {
-    let environment = &config.environment;
+fn shown(path: &Path, environment: &Environment) -> String {
     if let Ok(below) = path.strip_prefix(environment.cwd()) {
         return format!("`{}`", below.display());
     }

@@ -15,6 +15,7 @@ pub mod specs;
 pub mod tools;
 pub mod web;
 
+use ah_config::overrides::RunOptions;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -165,7 +166,7 @@ pub async fn session(
     };
     let (layered, more) = tools::layered(sources, config).await;
     warnings.extend(more);
-    let form = answer_form(config)?;
+    let form = answer_form(&config.run)?;
     let known = layered.iter().map(|known| known.tool.clone());
     let own = inputs.extensions.tools.iter().cloned();
     let tools = Toolbox::new(known.chain(own).chain(form.iter().map(AnswerForm::tool)))
@@ -194,7 +195,7 @@ pub async fn session(
     // A host has the state of each server, in its first message and by request.
     let warn = (!is_hosted).then(|| inputs.warn.clone());
     let tools = with_servers(tools, (config, inputs.sandbox), options, warn, warnings);
-    let audience = decided_by_tool(audience, &tools, config);
+    let audience = decided_by_tool(audience, &tools, &config.run);
     let (audience, variables) = watched(audience, &config.environment, store.uuid(), warnings);
     let ports = Ports {
         provider,
@@ -272,8 +273,8 @@ fn server_options(
 }
 
 /// Returns the audience, whose questions about permissions a tool answers if one is named.
-fn decided_by_tool(audience: Audience, tools: &Toolbox, config: &Config) -> Audience {
-    match (&config.run.host.permission_tool, tools.servers()) {
+fn decided_by_tool(audience: Audience, tools: &Toolbox, options: &RunOptions) -> Audience {
+    match (&options.host.permission_tool, tools.servers()) {
         (Some(name), Some(servers)) => {
             let (servers, name) = (servers.clone(), name.clone());
             let host = PermissionTool::new(audience.clone(), servers, name);
@@ -392,7 +393,7 @@ fn settings(
             context_window: model.context_window,
             reserved_output: model.max_output,
             allows_repetition: false,
-            ends_chants: small::is_on(config),
+            ends_chants: small::is_on(&config.tools),
         },
         timeout_ms: wanted.timeout.map(milliseconds),
         permissions: safety::permissions(inputs.sandbox, inputs.has_person, config),
@@ -420,14 +421,14 @@ fn settings(
             .must_produce
             .as_ref()
             .map(|file| config.environment.cwd().join(file)),
-        thinking: match thinking(config) {
+        thinking: match thinking(&config.requests) {
             Thinking {
                 budget: None,
                 effort: None,
-            } => small::thinking(config, model.context_window).unwrap_or_default(),
+            } => small::thinking(&config.tools, model.context_window).unwrap_or_default(),
             chosen => chosen,
         },
-        sampling: sampling(config),
+        sampling: sampling(&config.requests),
     })
 }
 
@@ -440,7 +441,7 @@ fn compact_at(config: &Config) -> Option<CompactAt> {
         .map(|window| window.value);
     let crowded = window.map(|window| window.saturating_mul(Limits::CROWDED) / 100);
     let chosen = config.run.limits.compact_at.or(crowded);
-    { chosen.map(CompactAt::Tokens) }.or_else(|| small::compact_at(config))
+    { chosen.map(CompactAt::Tokens) }.or_else(|| small::compact_at(&config.tools))
 }
 
 /// Returns the source of the session's prompt: `blocks`, as long as a file that replaces them cannot be read again.
@@ -470,8 +471,8 @@ fn prompt_source(
 }
 
 /// Returns the required form of the answer.
-fn answer_form(config: &Config) -> Result<Option<AnswerForm>, Error> {
-    let Some(schema) = &config.run.prompt.answer_schema else {
+fn answer_form(options: &RunOptions) -> Result<Option<AnswerForm>, Error> {
+    let Some(schema) = &options.prompt.answer_schema else {
         return Ok(None);
     };
     match AnswerForm::new(schema.clone()) {

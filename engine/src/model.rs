@@ -4,6 +4,7 @@ mod key_command;
 pub mod small;
 pub mod tried_call;
 
+use ah_config::settings::requests::RequestConfig;
 use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::path::Path;
@@ -106,7 +107,7 @@ pub(super) fn connect(
     name: &str,
     warnings: &mut Vec<String>,
 ) -> Result<Arc<dyn Provider>, Error> {
-    let (thinking, sampling) = (thinking(config), sampling(config));
+    let (thinking, sampling) = (thinking(&config.requests), sampling(&config.requests));
     // The lists of models are read once for all.
     let asked = asking(config, &config.run.betas, |options| {
         Ok((
@@ -460,27 +461,21 @@ impl Models for Catalogued {
     }
 }
 
-pub(super) fn thinking(config: &Config) -> Thinking {
+pub(super) fn thinking(requests: &RequestConfig) -> Thinking {
     Thinking {
-        budget: config
-            .requests
+        budget: requests
             .max_thinking_tokens
             .as_ref()
             .map(|count| count.value),
-        effort: config.requests.effort.as_ref().map(|effort| effort.value),
+        effort: requests.effort.as_ref().map(|effort| effort.value),
     }
 }
 
-pub(super) fn sampling(config: &Config) -> Sampling {
+pub(super) fn sampling(requests: &RequestConfig) -> Sampling {
     Sampling {
-        temperature: config
-            .requests
-            .temperature
-            .as_ref()
-            .map(|share| share.value),
-        top_p: config.requests.top_p.as_ref().map(|share| share.value),
-        stop: config
-            .requests
+        temperature: requests.temperature.as_ref().map(|share| share.value),
+        top_p: requests.top_p.as_ref().map(|share| share.value),
+        stop: requests
             .stop
             .as_ref()
             .map_or_else(Vec::new, |words| words.value.clone()),

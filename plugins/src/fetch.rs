@@ -1,11 +1,12 @@
 //! Gets a commit of a repository that nobody has looked at: nothing of it runs, nothing else is fetched with it, and it
 //! takes neither the disk nor forever.
 
+use ah_conversation::Environment;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use ah_config::{Config, Error};
+use ah_config::Error;
 use ah_git::{Git, Owner, fetch_variables, program};
 use tempfile::TempDir;
 
@@ -30,8 +31,11 @@ pub struct Fetched {
 /// # Errors
 ///
 /// If there is no git, the repository cannot be read, or is too large.
-pub async fn fetch(source: &GitSource, config: &Config, place: &Path) -> Result<Fetched, Error> {
-    let environment = &config.environment;
+pub async fn fetch(
+    source: &GitSource,
+    environment: &Environment,
+    place: &Path,
+) -> Result<Fetched, Error> {
     let folder = tempfile::Builder::new()
         .prefix(".fetched-")
         .tempdir_in(place);

@@ -143,7 +143,7 @@ impl<'a> Plugins<'a> {
         let (fetched, folder) = match source {
             Source::Folder(folder) => (None, folder),
             Source::Git(git) => {
-                let fetched = fetch(&git, self.config, &place).await?;
+                let fetched = fetch(&git, &self.config.environment, &place).await?;
                 let folder = fetched.folder.path().to_owned();
                 (Some(fetched), folder)
             }
@@ -247,7 +247,7 @@ impl<'a> Plugins<'a> {
         let source = source.map_err(|why| failed(&why))?;
         let place = self.place()?;
         let fetched = match &source {
-            Source::Git(git) => Some(fetch(git, self.config, &place).await?),
+            Source::Git(git) => Some(fetch(git, &self.config.environment, &place).await?),
             Source::Folder(_) => None,
         };
         let (from, bounds) = match (&source, &fetched) {

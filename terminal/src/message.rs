@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use ah_conversation::{Head, Input, Interface, Message, Origin, Role, ToolUse};
+use ah_conversation::{Environment, Head, Input, Interface, Message, Origin, Role, ToolUse};
 use ah_tools::Profile;
 use serde_json::{Value, json};
 
-use ah_config::{Config, Error};
+use ah_config::Error;
 
 use crate::line::preview;
 
@@ -15,14 +15,13 @@ pub struct Keys(HashMap<String, String>);
 
 impl Keys {
     /// Returns the key arguments of the built-in tools, under the names of both interfaces.
-    pub fn of(config: &Config) -> Result<Self, Error> {
+    pub fn of(environment: &Environment) -> Result<Self, Error> {
         let mut keys = HashMap::new();
         for (profile, interface) in [
             (Profile::Default, Interface::Native),
             (Profile::Sdk, Interface::AgentSdk),
         ] {
-            for spec in ah_engine::assemble::specs::specs(&config.environment, profile, interface)?
-            {
+            for spec in ah_engine::assemble::specs::specs(environment, profile, interface)? {
                 if let Some(key) = spec.key {
                     keys.insert(spec.name, key.argument().to_owned());
                 }

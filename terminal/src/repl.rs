@@ -154,7 +154,7 @@ pub async fn perform(
     if display == Display::Drawn && opened.session.transcript().last().is_none() {
         let page = (Terminal::size().0, factory.link.palette());
         let status = factory.opening.probe.status();
-        let text = intro::text(&opened.session, status, config, page);
+        let text = intro::text(&opened.session, status, &config.environment, page);
         // Before all that is typed.
         let _ = inputs.send(Input::Written(text));
     }
@@ -257,7 +257,7 @@ fn begin(
             tokio::spawn(watch_size(inputs.clone()));
             tokio::spawn(suspend::watch(inputs.clone()));
             let status = begin_status(&mut app, config, &inputs);
-            let settings = DriverSettings::new(config);
+            let settings = DriverSettings::new(&config.environment);
             let driver = Driver::begin(app, settings, status, inputs, tasks)?;
             thread.spawn(move || driver.run(&happened))
         }

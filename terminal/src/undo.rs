@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use ah_agent::checkpoint::{FileEdit, Files, Rewind};
 use ah_config::{Config, Error};
-use ah_conversation::FileState;
+use ah_conversation::{Environment, FileState};
 
 use crate::print::shown;
 
@@ -55,10 +55,14 @@ pub async fn find(files: &Files, direction: Direction) -> Result<Option<Rewind>,
 /// # Errors
 ///
 /// If the current files cannot be stored; no file is changed then.
-pub async fn apply(files: &Files, rewind: &Rewind, config: &Config) -> Result<Vec<PathBuf>, Error> {
+pub async fn apply(
+    files: &Files,
+    rewind: &Rewind,
+    environment: &Environment,
+) -> Result<Vec<PathBuf>, Error> {
     let failed = files.go(rewind).await?;
     for (path, error) in &failed {
-        let path = show(path, config);
+        let path = show(path, environment);
         crate::warn(&format!("cannot restore `{path}`: {error}"));
     }
     Ok(failed.into_iter().map(|(path, _)| path).collect())
@@ -83,8 +87,8 @@ pub fn outcome(done: &Rewind, wanted: &Rewind, back: &str) -> String {
 }
 
 /// Returns a path relative to the working directory, safe for the terminal.
-pub fn show(path: &Path, config: &Config) -> String {
-    let below = path.strip_prefix(config.environment.cwd());
+pub fn show(path: &Path, environment: &Environment) -> String {
+    let below = path.strip_prefix(environment.cwd());
     shown(&below.unwrap_or(path).to_string_lossy()).into_owned()
 }
 
@@ -95,7 +99,7 @@ pub fn summary(rewind: &Rewind, config: &Config) -> String {
         text.push_str("These changes were not recorded by you on this machine: the session may come from somebody else.\n");
     }
     let (own, ignored) = ignored::divide(&rewind.changes, &config.project_root);
-    let show = |path: &Path| show(path, config);
+    let show = |path: &Path| show(path, &config.environment);
     list(&own, show, &mut text);
     if !ignored.is_empty() {
         text.push_str(&format!("{}:\n", count_ignored(ignored.len())));

@@ -10,6 +10,7 @@ mod queued;
 mod report;
 mod task;
 
+use ah_conversation::Environment;
 use std::collections::VecDeque;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -41,7 +42,7 @@ pub fn run(config: &Config, options: &BenchOptions) -> Result<u8, Error> {
         Some(output) => std::path::absolute(output).unwrap_or_else(|_| output.clone()),
         None => beside(&folder),
     };
-    let tasks = tasks(config, &folder, &output, options)?;
+    let tasks = tasks(&config.environment, &folder, &output, options)?;
     claim(&output)?;
     let mut waiting = VecDeque::new();
     let mut known = Vec::new();
@@ -123,7 +124,7 @@ fn all(
 
 /// Returns the tasks of a folder, sorted by name.
 fn tasks(
-    config: &Config,
+    environment: &Environment,
     folder: &Path,
     output: &Path,
     options: &BenchOptions,
@@ -151,7 +152,7 @@ fn tasks(
             ),
         );
     }
-    let task = |name: String| Task::new(name, folder, output, &config.environment);
+    let task = |name: String| Task::new(name, folder, output, environment);
     Ok(names.into_iter().map(task).collect())
 }
 

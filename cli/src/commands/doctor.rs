@@ -16,7 +16,7 @@ use crate::args::subcommands::DoctorOptions;
 use crate::commands::output::{print, print_json};
 use ah_config::Config;
 use ah_config::Error;
-use ah_config::trust::{HINT as TRUST_HINT, Reason};
+use ah_config::trust::{HINT as TRUST_HINT, Reason, Trust};
 use ah_engine::assemble;
 use ah_terminal::exit::FAILURE;
 use check::{Check, CheckState};
@@ -75,7 +75,7 @@ fn checks(config: &Config, options: DoctorOptions) -> Vec<Check> {
     }
     checks.extend(server::network(environment));
     checks.extend(settings(config));
-    checks.extend(trust(config));
+    checks.extend(trust(&config.trust));
     checks.push(catalogue);
     checks.extend(servers(config));
     checks.extend(sessions(config));
@@ -131,8 +131,7 @@ fn servers(config: &Config) -> Vec<Check> {
 }
 
 /// Reports the trust in the project; `None` if it has no code and there is no decision.
-fn trust(config: &Config) -> Option<Check> {
-    let trust = &config.trust;
+fn trust(trust: &Trust) -> Option<Check> {
     let folder = trust.folder().display();
     match (trust.reason(), trust.skipped()) {
         (Some(Reason::NoProject), _) => None,

@@ -71,7 +71,7 @@ async fn perform(config: &Config, options: &Options, command: FleetCommands) -> 
         }
         FleetCommands::Watch(queued) => {
             let (fleet, id) = found(config, &queued).await?;
-            show::watch(config, &*fleet, &id).await
+            show::watch(&config.environment, &*fleet, &id).await
         }
         FleetCommands::Steer {
             session,
@@ -100,7 +100,7 @@ async fn perform(config: &Config, options: &Options, command: FleetCommands) -> 
             let (fleet, id) = found(config, &Queued { session, store }).await?;
             match number {
                 Some(number) => answer::answer(&*fleet, &id, number, &answers).await,
-                None => answer::list(config, &*fleet, &id).await,
+                None => answer::list(&config.environment, &*fleet, &id).await,
             }
         }
         FleetCommands::Move(wanted) => moving::perform(config, options, &wanted).await,
@@ -120,7 +120,7 @@ async fn perform(config: &Config, options: &Options, command: FleetCommands) -> 
 async fn act(config: &Config, action: FleetAction, store: &Store) -> Result<u8, Error> {
     match action {
         FleetAction::Migrate { graphile } => {
-            let url = url(store, config).ok_or_else(|| {
+            let url = url(store, &config.environment).ok_or_else(|| {
                 Error::usage("there is nothing to prepare for the sessions of a folder")
                     .hint("name a database: `ah fleet migrate --store postgres://ROLE@HOST/DB`")
             })?;

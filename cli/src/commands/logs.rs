@@ -1,12 +1,12 @@
 //! `ah logs`: prints the log file.
 
+use ah_conversation::Environment;
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _, stdout};
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use ah_config::Config;
 use ah_config::Error;
 use ah_terminal::exit::output_error;
 use ah_terminal::print::shown;
@@ -16,12 +16,12 @@ const PAUSE: Duration = Duration::from_millis(200);
 
 /// Prints the log, or its last `lines`; with `follow` also new content until interrupted.
 pub fn run(
-    config: &Config,
+    environment: &Environment,
     named: Option<&Path>,
     lines: Option<usize>,
     follow: bool,
 ) -> Result<u8, Error> {
-    let kept = config.environment.get("AH_LOG_FILE").map(Path::new);
+    let kept = environment.get("AH_LOG_FILE").map(Path::new);
     let path = named.or(kept).ok_or_else(|| {
         Error::failure("logging is off")
             .hint("set AH_LOG_FILE to a file and AH_LOG to `debug`, or run with --debug-file FILE")

@@ -42,7 +42,7 @@ pub fn run(prompt: &TypedPrompt, options: &Options, config: &Config) -> Result<u
     let config = &patient(config, form.is_some());
     let source = match form {
         Some(_) => None,
-        None => Some(input::source(prompt, options, config)?),
+        None => Some(input::source(prompt, options, config.interface)?),
     };
     let runtime = runtime()?;
     let code = match (source, form) {
@@ -165,7 +165,7 @@ async fn show(
         {
             return wait_there(&text, error, options, config);
         }
-        Err(error) => return keyless::told(error, config),
+        Err(error) => return keyless::told(error, config.interface),
         Ok(opened) => opened,
     };
     let warnings = &opened.warnings;

@@ -4,12 +4,13 @@
 mod found;
 mod original;
 
+use ah_conversation::Environment;
 use std::fs;
 use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use ah_config::{Config, Error};
+use ah_config::Error;
 use ah_terminal::note;
 
 use crate::args::shim::Shimming;
@@ -33,12 +34,12 @@ enum State {
 }
 
 /// Puts `ah` in place, or takes it back.
-pub fn run(config: &Config, options: &Shimming) -> Result<u8, Error> {
-    let cwd = config.environment.cwd();
+pub fn run(environment: &Environment, options: &Shimming) -> Result<u8, Error> {
+    let cwd = environment.cwd();
     let places = match (&options.python, &options.node) {
         (Some(folder), _) => of_python(&cwd.join(folder))?,
         (None, Some(folder)) => of_node(&cwd.join(folder))?,
-        (None, None) => nearby(config)?,
+        (None, None) => nearby(environment)?,
     };
     for place in places {
         let state = state(&place)?;
@@ -52,8 +53,7 @@ pub fn run(config: &Config, options: &Shimming) -> Result<u8, Error> {
 }
 
 /// Returns the SDKs of the active environment and of the working directory.
-fn nearby(config: &Config) -> Result<Vec<Place>, Error> {
-    let environment = &config.environment;
+fn nearby(environment: &Environment) -> Result<Vec<Place>, Error> {
     let cwd = environment.cwd();
     let active = environment.get("VIRTUAL_ENV").map(PathBuf::from);
     let pythons = active

@@ -34,7 +34,7 @@ pub fn scan(config: &Config, plan: &SessionPlan, form: Json) -> Result<u8, Error
     if form.json {
         return print_json(&heads.iter().map(to_json).collect());
     }
-    let keys = Keys::of(config)?;
+    let keys = Keys::of(&config.environment)?;
     let mut lines = String::new();
     for (at, head) in heads.iter().enumerate() {
         if is_only_results(head) {
@@ -67,7 +67,7 @@ pub fn show(
     if form.json {
         return print_json(&json!(message));
     }
-    print(&page(&message, &Keys::of(config)?))
+    print(&page(&message, &Keys::of(&config.environment)?))
 }
 
 /// Prints the complete outputs of the calls that a message requests or answers, byte for byte; on a terminal without
@@ -158,7 +158,7 @@ pub fn draw(config: &Config, plan: &SessionPlan, form: Json) -> Result<u8, Error
             "messages": heads.iter().map(to_json).collect::<Vec<_>>(),
         }));
     }
-    let keys = Keys::of(config)?;
+    let keys = Keys::of(&config.environment)?;
     let rows = ah_terminal::tree::draw(&heads, current.as_ref(), &|head| summary(head, &keys, 60));
     print(
         &rows
@@ -183,7 +183,7 @@ pub fn branches(config: &Config, plan: &SessionPlan, form: Json) -> Result<u8, E
         };
         return print_json(&leaves.iter().map(leaf).collect());
     }
-    let keys = Keys::of(config)?;
+    let keys = Keys::of(&config.environment)?;
     let line = |(head, depth): &(Head, usize)| {
         let mark = if is_current(head) { '>' } else { ' ' };
         let Message { seq, role, .. } = head.message;
@@ -223,7 +223,7 @@ pub fn diff(
     if diff.left.is_empty() || diff.right.is_empty() {
         return print("no differences: both are on one branch\n");
     }
-    let keys = Keys::of(config)?;
+    let keys = Keys::of(&config.environment)?;
     let line = |mark: char, head: &Head| {
         let Message { seq, role, .. } = head.message;
         format!(

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal as _};
 use std::sync::Arc;
 
 use ah_agent::checkpoint::{FileEdit, Files, Rewind};
-use ah_conversation::{Event, EventKind, Evidence, FileState};
+use ah_conversation::{Environment, Event, EventKind, Evidence, FileState};
 use ah_ids::SystemClock;
 use ah_store::Tree;
 use serde_json::{Value, json};
@@ -106,7 +106,7 @@ async fn carry_out(
     let agreed = rewind.agreed();
     let failed = match wanted.dry_run {
         true => Vec::new(),
-        false => apply(files, &agreed, config).await?,
+        false => apply(files, &agreed, &config.environment).await?,
     };
     let done = without(rewind, &failed);
     if wanted.json {
@@ -128,7 +128,10 @@ pub fn diff(config: &Config, plan: &SessionPlan, form: Json) -> Result<u8, Error
     if form.json {
         return print_json(&to_json(&back, true));
     }
-    let patches = back.changes.iter().map(|edit| unified(edit, config));
+    let patches = back
+        .changes
+        .iter()
+        .map(|edit| unified(edit, &config.environment));
     print_exact(&patches.collect::<String>())
 }
 
@@ -192,8 +195,8 @@ fn to_json(rewind: &Rewind, is_dry: bool) -> Value {
 }
 
 /// Formats a file's change as a unified diff.
-pub fn unified(edit: &FileEdit, config: &Config) -> String {
-    let path = show(&edit.path, config);
+pub fn unified(edit: &FileEdit, environment: &Environment) -> String {
+    let path = show(&edit.path, environment);
     let (before, after) = (&edit.then, &edit.now);
     let name = |side: &str, state| match state {
         &FileState::Absent { .. } => "/dev/null".to_owned(),

@@ -13,7 +13,7 @@ mod status;
 
 use super::runtime::runtime;
 use ah_config::{Config, Error};
-use ah_conversation::{ExitReason, Interface};
+use ah_conversation::{Environment, ExitReason, Interface};
 use ah_terminal::exit;
 use ah_terminal::exit::FAILURE;
 use ah_terminal::signals::{Signals, leave};
@@ -69,7 +69,7 @@ async fn perform(
     wanted: &WorkOptions,
     action: Option<&WorkAction>,
 ) -> Result<u8, Error> {
-    let repository = Repository::find(config).await?;
+    let repository = Repository::find(&config.environment).await?;
     match action {
         Some(WorkAction::Status(form)) => return status::run(&repository.top, *form),
         Some(
@@ -87,7 +87,7 @@ async fn perform(
     if wanted.dry_run {
         return dry_run(&work).await;
     }
-    require_writer(&work, config).await?;
+    require_writer(&work, &config.environment).await?;
     let ended = match action.and_then(WorkAction::phase) {
         Some(phase) => work.run_phase(phase).await,
         None => work.run().await,
@@ -128,8 +128,7 @@ async fn perform(
 }
 
 /// Refuses to work for somebody who may not push, in a workflow that a comment or a review has started.
-async fn require_writer(work: &Work, config: &Config) -> Result<(), Error> {
-    let environment = &config.environment;
+async fn require_writer(work: &Work, environment: &Environment) -> Result<(), Error> {
     let event = environment.get("GITHUB_EVENT_NAME").unwrap_or_default();
     if !matches!(event, "issue_comment" | "pull_request_review") {
         return Ok(());

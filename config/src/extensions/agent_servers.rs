@@ -1,6 +1,7 @@
 //! The MCP servers that definitions of subagents bring along: which of them may reach the hosts that they need.
 
 use ah_agent::agents::{Agent, Agents};
+use ah_conversation::Environment;
 use ah_mcp::{ServerConfig, ServerEntry};
 use serde_json::Value;
 
@@ -23,7 +24,7 @@ struct AgentServer {
 pub fn open_agent_servers(config: &Config, agents: &Agents) -> Vec<OpenServer> {
     let (answers, _) = ServerAnswers::read(config.home.as_deref());
     let project = config.trust.folder();
-    let servers = of_definitions(config, agents).filter(|own| {
+    let servers = of_definitions(&config.environment, agents).filter(|own| {
         own.is_of_project
             && !own.server.needs.is_empty()
             && !config.is_unconfined_server(&own.own_name)
@@ -42,19 +43,21 @@ pub fn open_agent_servers(config: &Config, agents: &Agents) -> Vec<OpenServer> {
 pub fn granted_agent_servers(config: &Config, agents: &Agents) -> Vec<Value> {
     let (answers, _) = ServerAnswers::read(config.home.as_deref());
     let project = config.trust.folder();
-    let servers = of_definitions(config, agents).filter(|own| {
+    let servers = of_definitions(&config.environment, agents).filter(|own| {
         !own.is_of_project || answers.answer(project, &own.name, &own.server) == Some(true)
     });
     servers.map(|own| own.written).collect()
 }
 
 /// Returns the servers of all definitions. Those that cannot be read are left out; whoever starts them says why.
-fn of_definitions(config: &Config, agents: &Agents) -> impl Iterator<Item = AgentServer> {
-    agents.iter().flat_map(|agent| of_definition(agent, config))
+fn of_definitions(environment: &Environment, agents: &Agents) -> impl Iterator<Item = AgentServer> {
+    agents
+        .iter()
+        .flat_map(|agent| of_definition(agent, environment))
 }
 
-fn of_definition(agent: &Agent, config: &Config) -> Vec<AgentServer> {
-    let variable = |name: &str| config.environment.get(name).map(str::to_owned);
+fn of_definition(agent: &Agent, environment: &Environment) -> Vec<AgentServer> {
+    let variable = |name: &str| environment.get(name).map(str::to_owned);
     let servers = agent.servers.iter().flatten().filter_map(|server| {
         let written = server.own.clone()?;
         let entry: ServerEntry = serde_json::from_value(written.clone()).ok()?;

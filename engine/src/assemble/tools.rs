@@ -1,5 +1,6 @@
 //! The tools of a session, from all layers.
 
+use ah_config::overrides::RunOptions;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -67,7 +68,7 @@ pub async fn layered(sources: Sources<'_>, config: &Config) -> (Layered, Vec<Str
         } else {
             Vec::new()
         },
-        asked_for: listed(config).map(str::to_owned).collect(),
+        asked_for: listed(&config.run).map(str::to_owned).collect(),
         shell,
         help: HelpCache {
             file: config
@@ -91,7 +92,7 @@ pub async fn layered(sources: Sources<'_>, config: &Config) -> (Layered, Vec<Str
         }
     }
     if config.interface == Interface::Native {
-        let unknown = unknown(&tools, config);
+        let unknown = unknown(&tools, &config.run);
         warnings.extend(unknown.map(|name| format!("--tools: there is no tool `{name}`")));
     }
     tools.retain(|tool| is_wanted(tool, config));
@@ -99,8 +100,8 @@ pub async fn layered(sources: Sources<'_>, config: &Config) -> (Layered, Vec<Str
 }
 
 /// Returns the listed names of tools that are not there; those of servers come later.
-fn unknown<'a>(tools: &Layered, config: &'a Config) -> impl Iterator<Item = &'a str> {
-    listed(config).filter(|listed| {
+fn unknown<'a>(tools: &Layered, options: &'a RunOptions) -> impl Iterator<Item = &'a str> {
+    listed(options).filter(|listed| {
         let mut all = tools.iter().map(|known| &known.tool.spec().name);
         let is_special =
             listed.is_empty() || *listed == "default" || ToolName(listed).is_of_server();
@@ -144,7 +145,7 @@ fn built_in(sources: Sources<'_>, loader: &ToolLoader, config: &Config) -> Layer
         all.push(subagents);
         all.extend(of_team);
     }
-    if profile == Profile::Sdk && is_named(config_tool::NAME, config) {
+    if profile == Profile::Sdk && is_named(config_tool::NAME, &config.run) {
         all.push(Arc::new(ConfigTool::new(config)));
     }
     all.extend(check.map(|tool| tool as Arc<dyn Tool>));
@@ -160,8 +161,8 @@ fn built_in(sources: Sources<'_>, loader: &ToolLoader, config: &Config) -> Layer
 }
 
 /// Returns whether a list of tools has this name.
-fn is_named(tool: &str, config: &Config) -> bool {
-    listed(config).any(|name| name == tool)
+fn is_named(tool: &str, options: &RunOptions) -> bool {
+    listed(options).any(|name| name == tool)
 }
 
 /// Returns the set of built-in tools and the interface that names them.
@@ -245,12 +246,12 @@ fn is_wanted(tool: &LayeredTool, config: &Config) -> bool {
     // A tool named on the command line, or brought by the skill in use, is wanted.
     let is_named = tool.origin.layer >= Layer::Skill;
     let is_listed = config.run.tools.only.is_none()
-        || listed(config).any(|listed| is_same_tool(listed, name) || listed == "default");
+        || listed(&config.run).any(|listed| is_same_tool(listed, name) || listed == "default");
     (is_named || is_listed) && !config.deny.iter().any(|rule| rule.value.covers_tool(name))
 }
 
 /// Returns the names in the lists of tools.
-fn listed(config: &Config) -> impl Iterator<Item = &str> {
-    let lists = config.run.tools.only.iter().flatten();
+fn listed(options: &RunOptions) -> impl Iterator<Item = &str> {
+    let lists = options.tools.only.iter().flatten();
     lists.flat_map(|list| list.split([',', ' ']))
 }

@@ -1,6 +1,8 @@
 //! Help for small models: fewer tools in fewer words, shorter results, earlier summaries, and a limit for thinking. It is the
 //! profile `small`, which turns itself on for a model with a small window and for one that a server on this machine runs.
 
+use ah_config::overrides::RunOptions;
+use ah_config::settings::tools::ToolConfig;
 use std::borrow::Cow;
 
 use ah_config::profile::Profile;
@@ -17,7 +19,7 @@ const THINKING_SHARE: u64 = 8;
 
 /// Returns the configuration with the profile that suits its model, if none was chosen.
 pub fn suited(config: &Config) -> Cow<'_, Config> {
-    if config.tools.profile.is_some() || asks_for_tools(config) || !is_small(config) {
+    if config.tools.profile.is_some() || asks_for_tools(&config.run) || !is_small(config) {
         return Cow::Borrowed(config);
     }
     let mut suited = config.clone();
@@ -48,27 +50,26 @@ pub fn runs_here(config: &Config) -> bool {
 }
 
 /// Whether the profile is on.
-pub(crate) fn is_on(config: &Config) -> bool {
-    { config.tools.profile.as_ref() }.is_some_and(|profile| profile.value == Profile::Small)
+pub(crate) fn is_on(tools: &ToolConfig) -> bool {
+    { tools.profile.as_ref() }.is_some_and(|profile| profile.value == Profile::Small)
 }
 
 /// Returns when the conversation is summarised, if no setting says it.
-pub(crate) fn compact_at(config: &Config) -> Option<CompactAt> {
-    is_on(config).then_some(CompactAt::Percent(CROWDED))
+pub(crate) fn compact_at(tools: &ToolConfig) -> Option<CompactAt> {
+    is_on(tools).then_some(CompactAt::Percent(CROWDED))
 }
 
 /// Returns the limit of thinking for a model of this window, if no setting says it.
-pub(crate) fn thinking(config: &Config, window: u64) -> Option<Thinking> {
+pub(crate) fn thinking(tools: &ToolConfig, window: u64) -> Option<Thinking> {
     let budget = THINKING.min(window / THINKING_SHARE);
-    is_on(config).then(|| Thinking {
+    is_on(tools).then(|| Thinking {
         budget: u32::try_from(budget).ok(),
         effort: None,
     })
 }
 
 /// Whether the caller names tools, or agents that need some.
-fn asks_for_tools(config: &Config) -> bool {
-    let run = &config.run;
+fn asks_for_tools(run: &RunOptions) -> bool {
     run.tools.only.is_some() || run.prompt.agent.is_some() || !run.prompt.agents.is_empty()
 }
 

@@ -78,10 +78,10 @@ impl Expanded {
     }
 
     /// Allows what the front matter of the file at `location` says. For a host, `*` allows nothing, as in settings.
-    fn allow(&mut self, rules: &[String], location: &Path, config: &Config) {
+    fn allow(&mut self, rules: &[String], location: &Path, interface: Interface) {
         for rule in rules {
             let is_wildcard = rule.parse::<Rule>().is_ok_and(|rule| rule.tool == "*");
-            if is_wildcard && !config.interface.may_allow_all() {
+            if is_wildcard && !interface.may_allow_all() {
                 let location = location.display();
                 self.warnings.push(format!(
                     "{location}: `{rule}` in `allowed-tools` allows nothing"
@@ -159,7 +159,7 @@ fn with_skill(skill: &Arc<Skill>, arguments: &str, config: &Config) -> Expanded 
         ..Expanded::default()
     };
     if config.distrust(skill.layer, &skill.location).is_none() {
-        expanded.allow(&skill.allowed_tools, &skill.location, config);
+        expanded.allow(&skill.allowed_tools, &skill.location, config.interface);
     }
     expanded
 }
@@ -191,7 +191,7 @@ async fn with_command(
         let text = format!("{location}: `allowed-tools` is ignored: {why}");
         expanded.warnings.push(text);
     } else {
-        expanded.allow(&command.allowed_tools, &command.location, config);
+        expanded.allow(&command.allowed_tools, &command.location, config.interface);
     }
     let plugin = config.plugin_with(&command.location);
     let rules = expanded.allowed_tools.iter();

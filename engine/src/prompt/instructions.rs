@@ -10,7 +10,7 @@ use ah_agent::prompt::{CONDUCT, ProjectFile, Prompt, PromptContext, PromptPart, 
 use ah_agent::skills::{SkillTool, Skills};
 use ah_config::overrides::{PromptOptions, SystemPromptSource};
 use ah_config::{Config, Error, extensions, found_file};
-use ah_conversation::{Embedded, Interface, ToolSpec};
+use ah_conversation::{Embedded, Environment, Interface, ToolSpec};
 
 use crate::model::small;
 use crate::prompt::today::today;
@@ -46,11 +46,11 @@ pub fn system_prompt(
         return Ok((blocks.clone(), Vec::new()));
     }
     let (files, warnings) = project_files(config);
-    let context = RunContext::of(config, sandbox);
+    let context = RunContext::of(&config.environment, sandbox);
     // Without a tool none can be read, and a small model has no room for them.
     let listed = match tools {
         [] => String::new(),
-        _ if small::is_on(config) => String::new(),
+        _ if small::is_on(&config.tools) => String::new(),
         _ => skills.layer(SkillTool::name_among(tools)),
     };
     let must_produce = options
@@ -68,7 +68,7 @@ pub fn system_prompt(
         conduct.as_deref().unwrap_or(CONDUCT),
     );
     let (base, conduct) = match own {
-        (SYSTEM, CONDUCT) if small::is_on(config) => (SMALL, ""),
+        (SYSTEM, CONDUCT) if small::is_on(&config.tools) => (SMALL, ""),
         own => own,
     };
     let style = style.map(|style| format!("# Output style: {}\n\n{}", style.name, style.text));
@@ -148,7 +148,7 @@ pub fn surroundings(config: &Config, sandbox: &str) -> (String, String) {
     } else {
         project_files(config).0
     };
-    let context = RunContext::of(config, sandbox);
+    let context = RunContext::of(&config.environment, sandbox);
     let instructions = Prompt {
         project: &files,
         ..Prompt::default()
@@ -194,12 +194,12 @@ struct RunContext<'a> {
 }
 
 impl<'a> RunContext<'a> {
-    fn of(config: &'a Config, sandbox: &'a str) -> Self {
-        let cwd = config.environment.cwd();
+    fn of(environment: &'a Environment, sandbox: &'a str) -> Self {
+        let cwd = environment.cwd();
         Self {
             repository: ah_git::repository(cwd).unwrap_or_default(),
             cwd: cwd.to_string_lossy(),
-            date: today(&config.environment),
+            date: today(environment),
             sandbox,
         }
     }

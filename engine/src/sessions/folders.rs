@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ah_config::places::{SESSIONS, repository_of, short};
 use ah_config::{Config, Error};
-use ah_conversation::title_of;
+use ah_conversation::{Environment, title_of};
 use ah_git::repository;
 use ah_store::{KnownSessions, Paths, SessionHead, SessionStore, Sessions};
 
@@ -131,8 +131,8 @@ pub fn directory(head: &SessionHead) -> Option<PathBuf> {
 }
 
 /// Returns the command that continues the session in its folder: `cd ~/project && ah -r 01ARZ…`.
-pub fn way_to(head: &SessionHead, config: &Config) -> String {
-    let home = config.environment.home();
+pub fn way_to(head: &SessionHead, environment: &Environment) -> String {
+    let home = environment.home();
     if let Some(gone) = head.folder.as_ref().filter(|folder| !folder.is_dir())
         && let (Some(repository), Some(name)) = (repository_of(gone), gone.file_name())
     {

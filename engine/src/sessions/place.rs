@@ -281,7 +281,7 @@ fn chosen(
                             Some(head) => Error::failure(format!(
                                 "the session `{wanted}` belongs to another folder"
                             ))
-                            .hint(way_to(&head, config)),
+                            .hint(way_to(&head, &config.environment)),
                             None => missing(sessions.unknown(wanted)),
                         });
                     }

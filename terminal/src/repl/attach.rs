@@ -102,7 +102,7 @@ pub async fn load(source: Source, config: Config) -> Attached {
                 Err(error) => Attached::Not(error.to_string(), Some(text)),
             }
         }
-        Source::Clipboard => match bang::bytes(CLIPBOARD, &config, DEADLINE).await {
+        Source::Clipboard => match bang::bytes(CLIPBOARD, &config.environment, DEADLINE).await {
             Ok(bytes) if bytes.is_empty() => Attached::Not(
                 "cannot read the clipboard: install wl-paste, xclip or pngpaste, or name a file with @PATH".to_owned(),
                 None,

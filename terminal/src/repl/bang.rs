@@ -3,12 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
-use ah_conversation::{Content, LiveOutput, NOTE};
+use ah_conversation::{Content, Environment, LiveOutput, NOTE};
 use ah_process::{Behind, CommandOutcome, Ending, Keep, ShellLine};
 use ah_tools::Shell;
 use tokio_util::sync::CancellationToken;
-
-use ah_config::Config;
 
 /// Longest output that is shown and sent, in bytes.
 const MAX_BYTES: usize = 100_000;
@@ -35,12 +33,12 @@ pub fn read(typed: &str) -> Option<(String, bool)> {
 pub async fn run(
     line: &str,
     live: LiveOutput,
-    config: &Config,
+    environment: &Environment,
     stop: &CancellationToken,
 ) -> Result<String, String> {
     // The folder takes the output that is too long for memory, and is removed afterwards.
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let mut child = command(line, None, config, folder.path());
+    let mut child = command(line, None, environment, folder.path());
     child.keep = child.keep.followed_by(live.clone());
     let outcome = tokio::select! {
         () = stop.cancelled() => {
@@ -65,11 +63,11 @@ pub async fn run(
 pub async fn tell(
     line: &str,
     input: String,
-    config: &Config,
+    environment: &Environment,
     deadline: Duration,
 ) -> Result<String, String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let child = command(line, Some(input), config, folder.path());
+    let child = command(line, Some(input), environment, folder.path());
     Ok(output(&ended(child, deadline).await?))
 }
 
@@ -78,9 +76,13 @@ pub async fn tell(
 /// # Errors
 ///
 /// As [`tell`], and if the output is too large.
-pub async fn bytes(line: &str, config: &Config, deadline: Duration) -> Result<Vec<u8>, String> {
+pub async fn bytes(
+    line: &str,
+    environment: &Environment,
+    deadline: Duration,
+) -> Result<Vec<u8>, String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let mut child = command(line, None, config, folder.path());
+    let mut child = command(line, None, environment, folder.path());
     child.keep.in_memory = MAX_PICTURE;
     match ended(child, deadline).await?.output {
         Content::Bytes(bytes) => Ok(bytes),
@@ -105,10 +107,10 @@ async fn ended(
 fn command(
     line: &str,
     input: Option<String>,
-    config: &Config,
+    environment: &Environment,
     folder: &Path,
 ) -> ah_process::Command {
-    let shell = Shell::new(&config.environment);
+    let shell = Shell::new(environment);
     let behind = match input {
         Some(_) => Behind::Input,
         None => Behind::Nothing,
@@ -118,7 +120,7 @@ fn command(
     ah_process::Command {
         program: shell.program,
         arguments: line.arguments,
-        cwd: config.environment.cwd().to_owned(),
+        cwd: environment.cwd().to_owned(),
         environment: shell.environment,
         stdin: line.stdin,
         deadline: None,

@@ -5,7 +5,7 @@ use std::path::Path;
 use ah_agent::Session;
 use ah_config::Config;
 use ah_config::places::short;
-use ah_conversation::neutralise;
+use ah_conversation::{Environment, neutralise};
 use ah_engine::confinement::SandboxStatus;
 use ah_git::repository;
 use ah_render::{Line, Palette, Style, wrap};
@@ -14,12 +14,12 @@ use ah_render::{Line, Palette, Style, wrap};
 pub fn text(
     session: &Session,
     sandbox: &SandboxStatus,
-    config: &Config,
+    environment: &Environment,
     (width, palette): (usize, Palette),
 ) -> String {
     let mut first = Line::of("ah ", Style::BOLD);
     first.push(env!("CARGO_PKG_VERSION"), Style::BOLD);
-    first.push(&format!(" · {}", place(config)), Style::PLAIN);
+    first.push(&format!(" · {}", place(environment)), Style::PLAIN);
     let about = format!("{} · {}", session.model().name, of_sandbox(sandbox));
     let rows = [
         first,
@@ -49,7 +49,7 @@ pub fn status(session: &Session, id: &str, sandbox: &SandboxStatus, config: &Con
         .map(|effort| effort.value.as_str());
     let rows = [
         ("version", format!("ah {}", env!("CARGO_PKG_VERSION"))),
-        ("folder", place(config)),
+        ("folder", place(&config.environment)),
         (
             "session",
             format!("{id}, {messages} messages; `ah -r {id}` opens it again"),
@@ -67,15 +67,15 @@ pub fn status(session: &Session, id: &str, sandbox: &SandboxStatus, config: &Con
 }
 
 /// Returns the working directory, with `~` for the home directory, and the branch: `~/project (main)`.
-pub fn place(config: &Config) -> String {
-    let cwd = config.environment.cwd();
-    let home = config.environment.home();
+pub fn place(environment: &Environment) -> String {
+    let cwd = environment.cwd();
+    let home = environment.home();
     with_branch(short(cwd, home.as_deref()), cwd)
 }
 
 /// Returns the name of the working directory, and the branch: `project (main)`.
-pub fn short_place(config: &Config) -> String {
-    let cwd = config.environment.cwd();
+pub fn short_place(environment: &Environment) -> String {
+    let cwd = environment.cwd();
     let name = cwd.file_name().unwrap_or(cwd.as_os_str());
     with_branch(name.to_string_lossy().into_owned(), cwd)
 }

@@ -235,7 +235,9 @@ impl<'a> RemoteWorker<'a> {
             may_bypass: false,
             context: 0,
             messages: remote.messages,
-            place: remote.place.unwrap_or_else(|| intro::short_place(config)),
+            place: remote
+                .place
+                .unwrap_or_else(|| intro::short_place(&config.environment)),
             is_sandboxed: config.leaves_mode_open(),
             is_bound: false,
             check: None,

@@ -5,7 +5,9 @@ use ah_agent::agents::Agents;
 use ah_agent::prompt::PromptPart;
 use ah_agent::skills::Skills;
 use ah_conversation::ModelUsage;
-use ah_conversation::{ContentBlock, Role, ToolName, estimate_block, estimate_text, title_of};
+use ah_conversation::{
+    ContentBlock, Environment, Role, ToolName, estimate_block, estimate_text, title_of,
+};
 
 use std::path::{Path, PathBuf};
 
@@ -229,7 +231,7 @@ fn row(what: &str, tokens: u64, window: u64) -> String {
 }
 
 /// Returns what is allowed: mode, rules, folders, hosts and sandbox.
-pub fn permissions(session: &Session, confined: &str, config: &Config) -> String {
+pub fn permissions(session: &Session, confined: &str, environment: &Environment) -> String {
     let permissions = &session.settings().permissions;
     let mut lines = vec![
         format!("mode     {}", permissions.mode.as_str()),
@@ -242,7 +244,7 @@ pub fn permissions(session: &Session, confined: &str, config: &Config) -> String
     ] {
         lines.extend(rules.iter().map(|rule| format!("{word}  {rule}")));
     }
-    let folders = std::iter::once(config.environment.cwd());
+    let folders = std::iter::once(environment.cwd());
     let folders = folders.chain(permissions.directories.iter().map(PathBuf::as_path));
     lines.extend(folders.map(|folder| format!("folder   {}", folder.display())));
     lines.extend(

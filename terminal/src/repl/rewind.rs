@@ -24,7 +24,7 @@ pub async fn changes(files: &Files, config: &Config, link: &Link) -> Result<Stri
     let mut rows = Vec::new();
     let (own, ignored) = ignored::divide(&back.changes, &config.project_root);
     for edit in own {
-        let path = show(&edit.path, config);
+        let path = show(&edit.path, &config.environment);
         // The diff leads back, so what it removes was added.
         let counts = format!(" (+{} -{})", edit.deletions, edit.insertions);
         let mut head = Line::of(&path, Style::BOLD);
@@ -41,7 +41,9 @@ pub async fn changes(files: &Files, config: &Config, link: &Link) -> Result<Stri
     }
     if !ignored.is_empty() {
         let names = ignored.iter().take(NAMED);
-        let names: Vec<_> = names.map(|edit| show(&edit.path, config)).collect();
+        let names: Vec<_> = names
+            .map(|edit| show(&edit.path, &config.environment))
+            .collect();
         let more = if ignored.len() > NAMED { ", …" } else { "" };
         let counted = count_ignored(ignored.len());
         let line = format!("{counted}: {}{more}", names.join(", "));
@@ -76,7 +78,7 @@ pub async fn go(
             "{summary}Nothing to {}: files already match.",
             direction.verb()
         ));
-        undo::apply(files, &rewind, config).await?;
+        undo::apply(files, &rewind, &config.environment).await?;
         return Ok(None);
     }
     // Only the question can be interrupted: what has begun is done to the end.
@@ -84,7 +86,7 @@ pub async fn go(
     if stop.run_until_cancelled(agreed).await != Some(true) {
         return Ok(None);
     }
-    let failed = undo::apply(files, &rewind.agreed(), config).await?;
+    let failed = undo::apply(files, &rewind.agreed(), &config.environment).await?;
     let done = undo::without(&rewind, &failed);
     let (verb, other) = match direction {
         Direction::Undo => ("undid", "/redo"),

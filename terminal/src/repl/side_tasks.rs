@@ -139,7 +139,7 @@ impl SideTasks {
 
     /// Returns the full output of tool calls.
     async fn output(&self, wanted: Wanted) -> Result<String, Error> {
-        let keys = Keys::of(&self.config)?;
+        let keys = Keys::of(&self.config.environment)?;
         let text = self
             .store
             .read(move |tree| output::text(tree, &keys, &wanted));
@@ -148,7 +148,7 @@ impl SideTasks {
 
     /// Returns the transcript for the viewer.
     async fn transcript(&self) -> Result<Vec<Section>, Error> {
-        let keys = Keys::of(&self.config)?;
+        let keys = Keys::of(&self.config.environment)?;
         let sections = self
             .store
             .read(move |tree| transcript::sections(tree, &keys));
@@ -157,7 +157,7 @@ impl SideTasks {
 
     /// Returns the tool calls with an output, to choose from.
     async fn outputs(&self) -> Result<Picker, Error> {
-        let keys = Keys::of(&self.config)?;
+        let keys = Keys::of(&self.config.environment)?;
         let choices = self.store.read(move |tree| output::choices(tree, &keys));
         Ok(choices.await?)
     }
@@ -301,7 +301,7 @@ pub fn notify(config: &Config, session: &str, kind: NotificationKind, message: &
     });
     let config = config.clone();
     tokio::spawn(async move {
-        let ran = bang::tell(&command, input.to_string(), &config, DEADLINE).await;
+        let ran = bang::tell(&command, input.to_string(), &config.environment, DEADLINE).await;
         if let Err(error) = ran {
             crate::warn(&format!("the `notify` command failed: {error}"));
         }

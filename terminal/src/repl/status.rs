@@ -107,7 +107,7 @@ pub async fn refresh(
         }
         tokio::time::sleep(PAUSE).await;
         let input = changes.borrow_and_update().to_string();
-        let said = bang::tell(&line.command, input, &config, DEADLINE)
+        let said = bang::tell(&line.command, input, &config.environment, DEADLINE)
             .await
             .unwrap_or_else(|error| format!("status line command failed: {error}"));
         if inputs.send(Input::Status(said)).is_err() {

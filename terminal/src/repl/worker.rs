@@ -261,7 +261,7 @@ impl SessionWorker {
             may_bypass: settings.permissions.may_bypass,
             context: self.session.transcript().context_tokens(),
             messages: self.session.transcript().count(),
-            place: intro::short_place(&self.factory.opening.config),
+            place: intro::short_place(&self.factory.opening.config.environment),
             is_sandboxed: settings.permissions.confined,
             is_bound: self.is_bound(),
             cost: self.factory.link.totals().cost.usd(),
@@ -419,7 +419,11 @@ impl SessionWorker {
             }
             About::Permissions => {
                 let confined = factory.opening.probe.status().summary();
-                report::permissions(&self.session, &confined, &factory.opening.config)
+                report::permissions(
+                    &self.session,
+                    &confined,
+                    &factory.opening.config.environment,
+                )
             }
             about => report::text(
                 about,
@@ -486,7 +490,7 @@ impl SessionWorker {
             Ok(found) => (found.database() == self.store.path())
                 .then(|| "This session is open here.".to_owned()),
             Err(_) => elsewhere(wanted, config).map(|head| {
-                let way = way_to(&head, config);
+                let way = way_to(&head, &config.environment);
                 format!("This session belongs to another folder. To open it:\n  {way}")
             }),
         }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ah_config::{Config, Error};
-use ah_conversation::{Clock as _, SessionId, StoreError};
+use ah_conversation::{Clock as _, Environment, SessionId, StoreError};
 use ah_ids::SystemClock;
 use ah_store::fleet::{Fleet, NewRun, RunRow};
 
@@ -39,7 +39,7 @@ pub(super) async fn results(
     for task in tasks {
         let id = match queued_as(&task) {
             Some(id) if is_open(newest(&*fleet, &id).await?.as_ref()) => id,
-            _ => enqueue(config, &*fleet, &task, options).await?,
+            _ => enqueue(&config.environment, &*fleet, &task, options).await?,
         };
         open.push_back((task, id));
     }
@@ -85,7 +85,7 @@ fn is_open(run: Option<&RunRow>) -> bool {
 }
 
 async fn enqueue(
-    config: &Config,
+    environment: &Environment,
     fleet: &dyn Fleet,
     task: &Task,
     options: &BenchOptions,
@@ -100,7 +100,7 @@ async fn enqueue(
             message: clock.message_id(),
             prompt: format!("ah bench: {}", task.name()),
             command: command(task, options),
-            folder: config.environment.cwd().to_owned(),
+            folder: environment.cwd().to_owned(),
             model: None,
             priority: 0,
             delay: Duration::ZERO,

@@ -1,13 +1,17 @@
 //! Questions of queued sessions, and answers to them.
 
-use ah_config::{Config, Error};
-use ah_conversation::{SessionId, neutralise};
+use ah_config::Error;
+use ah_conversation::{Environment, SessionId, neutralise};
 use ah_store::fleet::{Fleet, Waiting};
 
 use super::super::output::print;
 
 /// Prints the questions of a session that wait.
-pub async fn list(config: &Config, fleet: &dyn Fleet, id: &SessionId) -> Result<u8, Error> {
+pub async fn list(
+    environment: &Environment,
+    fleet: &dyn Fleet,
+    id: &SessionId,
+) -> Result<u8, Error> {
     let waiting = fleet.questions(id).await?;
     if waiting.is_empty() {
         return print("no open questions\n");
@@ -15,7 +19,7 @@ pub async fn list(config: &Config, fleet: &dyn Fleet, id: &SessionId) -> Result<
     print(
         &waiting
             .iter()
-            .map(|it| shown(it, id, config))
+            .map(|it| shown(it, id, environment))
             .collect::<String>(),
     )
 }
@@ -42,7 +46,7 @@ pub async fn answer(
 }
 
 /// Returns a question as lines, the last with the command that answers it.
-pub fn shown(waiting: &Waiting, id: &SessionId, config: &Config) -> String {
+pub fn shown(waiting: &Waiting, id: &SessionId, environment: &Environment) -> String {
     let Waiting { number, question } = waiting;
     let mut lines = format!("? {number}");
     if !question.about.is_empty() {
@@ -60,5 +64,5 @@ pub fn shown(waiting: &Waiting, id: &SessionId, config: &Config) -> String {
         }
     }
     lines.push_str(&format!("  ah answer {id} {number} ANSWER\n"));
-    neutralise(&config.environment.redact(&lines)).into_owned()
+    neutralise(&environment.redact(&lines)).into_owned()
 }

@@ -26,7 +26,9 @@ pub async fn perform(config: &Config, options: &Options, wanted: &Moving) -> Res
     let file = cwd.join(&wanted.session);
     let from = if file.is_file() {
         Source::File(file)
-    } else if url(&from, config).is_some_and(|from| wanted.from.is_some() || to != Some(from)) {
+    } else if url(&from, &config.environment)
+        .is_some_and(|from| wanted.from.is_some() || to != Some(from))
+    {
         let session = wanted.session.clone();
         let queued = Queued {
             session,

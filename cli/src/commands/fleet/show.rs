@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use ah_config::{Config, Error};
-use ah_conversation::{ContentBlock, Message, Role, SessionId, json, neutralise};
+use ah_config::Error;
+use ah_conversation::{ContentBlock, Environment, Message, Role, SessionId, json, neutralise};
 use ah_store::fleet::{Fleet, RunRow, RunState};
 use serde_json::{Value, json};
 
@@ -14,7 +14,11 @@ use super::answer::shown;
 const LISTED: u32 = 200;
 
 /// Prints the messages of a session until no run of it is open.
-pub async fn watch(config: &Config, fleet: &dyn Fleet, id: &SessionId) -> Result<u8, Error> {
+pub async fn watch(
+    environment: &Environment,
+    fleet: &dyn Fleet,
+    id: &SessionId,
+) -> Result<u8, Error> {
     let (mut place, mut asked) = (0, 0);
     let began = Instant::now();
     let mut is_told = false;
@@ -25,7 +29,7 @@ pub async fn watch(config: &Config, fleet: &dyn Fleet, id: &SessionId) -> Result
         loop {
             let (messages, next) = fleet.messages(id, place).await?;
             for message in &messages {
-                print(&said(message, config))?;
+                print(&said(message, environment))?;
             }
             if next == place {
                 break;
@@ -35,7 +39,7 @@ pub async fn watch(config: &Config, fleet: &dyn Fleet, id: &SessionId) -> Result
         for waiting in fleet.questions(id).await? {
             if waiting.number > asked {
                 asked = waiting.number;
-                print(&shown(&waiting, id, config))?;
+                print(&shown(&waiting, id, environment))?;
             }
         }
         if is_over {
@@ -58,7 +62,7 @@ pub async fn watch(config: &Config, fleet: &dyn Fleet, id: &SessionId) -> Result
 }
 
 /// Returns a message as lines: who says it, its text, and the calls in one line each.
-fn said(message: &Message, config: &Config) -> String {
+fn said(message: &Message, environment: &Environment) -> String {
     let mut lines = String::new();
     for block in &message.content {
         let line = match block {
@@ -74,7 +78,7 @@ fn said(message: &Message, config: &Config) -> String {
             }
             _ => continue,
         };
-        lines.push_str(&config.environment.redact(&line));
+        lines.push_str(&environment.redact(&line));
         lines.push('\n');
     }
     lines

@@ -4,16 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ah_config::{Config, Error};
-use ah_conversation::SessionId;
+use ah_conversation::{Environment, SessionId};
 use ah_fleet::worker;
 use ah_store::fleet::{Fleet, Timing};
 
 use crate::args::fleet::{Queued, Store};
 
 /// Returns the address of the store; `None` for the sessions of this folder.
-pub fn url<'a>(store: &'a Store, config: &'a Config) -> Option<&'a str> {
+pub fn url<'a>(store: &'a Store, environment: &'a Environment) -> Option<&'a str> {
     let given = store.store.as_deref();
-    let kept = config.environment.get("AH_STORE");
+    let kept = environment.get("AH_STORE");
     given.or(kept).filter(|url| !url.is_empty())
 }
 
@@ -31,7 +31,7 @@ pub async fn open(config: &Config, store: &Store) -> Result<Arc<dyn Fleet>, Erro
             }
         },
     };
-    worker::fleet(url(store, config), config, timing).await
+    worker::fleet(url(store, &config.environment), config, timing).await
 }
 
 /// Opens the store and finds a session in it.

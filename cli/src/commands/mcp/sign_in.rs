@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use ah_config::{Config, Error};
-use ah_conversation::neutralise;
+use ah_conversation::{Environment, neutralise};
 use ah_mcp::{SignIn, SignInPlace, SignedIn, Transport};
 use ah_terminal::exit::FAILURE;
 use jiff::Timestamp;
@@ -33,7 +33,7 @@ pub fn login(config: &Config, name: &str, scopes: &[String], is_closed: bool) ->
         let sign_in = place.begin(scopes).await?;
         let url = neutralise(sign_in.url());
         ah_terminal::note(&format!("to sign in to `{name}`, open {url}"));
-        if !is_closed && !open(config, sign_in.url()) {
+        if !is_closed && !open(&config.environment, sign_in.url()) {
             ah_terminal::note("could not start a browser");
         }
         let address = tokio::time::timeout(PATIENCE, address(&sign_in)).await;
@@ -159,8 +159,8 @@ async fn address(sign_in: &SignIn) -> Result<String, String> {
 }
 
 /// Starts the browser of the variable `BROWSER`, else the system's if there is a terminal; returns whether one was started.
-fn open(config: &Config, url: &str) -> bool {
-    let set = config.environment.get("BROWSER");
+fn open(environment: &Environment, url: &str) -> bool {
+    let set = environment.get("BROWSER");
     let set = set.and_then(|list| list.split(':').next());
     let usual = if cfg!(target_os = "macos") {
         "open"
@@ -176,7 +176,7 @@ fn open(config: &Config, url: &str) -> bool {
     ah_sandbox::without_terminal(&mut browser);
     let started = browser
         .arg(url)
-        .envs(config.environment.get("PATH").map(|path| ("PATH", path)))
+        .envs(environment.get("PATH").map(|path| ("PATH", path)))
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())

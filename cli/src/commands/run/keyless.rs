@@ -1,6 +1,7 @@
 //! A prompt without a key: people are told the way in, and with `-p` programs look for the original's words.
 
-use ah_config::{Config, Error};
+use ah_config::Error;
+use ah_conversation::Interface;
 use ah_engine::model;
 use ah_protocol::stream_json::error_text;
 use ah_terminal::note;
@@ -12,11 +13,11 @@ use crate::commands::output::print_exact;
 /// # Errors
 ///
 /// Any other error, and each that is not for a program.
-pub(super) fn told(error: Error, config: &Config) -> Result<u8, Error> {
+pub(super) fn told(error: Error, interface: Interface) -> Result<u8, Error> {
     let Some(keyless) = model::keyless(&error) else {
         return Err(error);
     };
-    if !config.interface.stands_in() {
+    if !interface.stands_in() {
         let way = "`ah login` asks for a key or a server and keeps it, `ah demo` needs none";
         let hint = match &error.hint {
             Some(hint) => format!("{way}; or {hint}"),

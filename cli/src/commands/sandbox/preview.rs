@@ -88,7 +88,7 @@ impl Preview {
         }
         show(&back, config)?;
         if !io::stdin().is_terminal() || !confirm("Keep the changes? (y/n) ")? {
-            apply(&self.files, &back, config).await?;
+            apply(&self.files, &back, &config.environment).await?;
             print("Taken back.\n")?;
         }
         Ok(())
@@ -100,7 +100,10 @@ fn run() -> MessageId {
 }
 
 fn show(back: &Rewind, config: &Config) -> Result<(), Error> {
-    let patches = back.changes.iter().map(|edit| unified(edit, config));
+    let patches = back
+        .changes
+        .iter()
+        .map(|edit| unified(edit, &config.environment));
     print_exact(&patches.collect::<String>())?;
     let (summary, count) = (summary(back, config), count(back));
     print(&format!("To take it back:\n{summary}{count} changed\n"))?;

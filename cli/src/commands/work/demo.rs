@@ -1,6 +1,7 @@
 //! `ah demo work`: from an issue to a pull request, in a temporary folder and without a network. The model is a script,
 //! the issues and the pull request are files; git, the agents and their sandbox are real.
 
+use ah_conversation::Environment;
 use std::fs;
 use std::path::Path;
 
@@ -20,7 +21,6 @@ use super::models::Scripts;
 use super::repository::program;
 use crate::commands::demo::{invocation, shell_word};
 use crate::commands::doctor::find;
-use ah_config::Config;
 use ah_config::Error;
 use ah_terminal::exit::FAILURE;
 
@@ -36,12 +36,11 @@ const SCRIPTS: [(Phase, &str); 3] = [
 /// # Errors
 ///
 /// If git is missing, or the folder cannot be created.
-pub(in crate::commands) fn run(config: &Config) -> Result<u8, Error> {
-    super::in_runtime(play(config))
+pub(in crate::commands) fn run(environment: &Environment) -> Result<u8, Error> {
+    super::in_runtime(play(environment))
 }
 
-async fn play(config: &Config) -> Result<u8, Error> {
-    let environment = &config.environment;
+async fn play(environment: &Environment) -> Result<u8, Error> {
     let made = tempfile::Builder::new().prefix("ah-demo-").tempdir();
     let folder = made
         .map_err(|error| Error::failure(format!("cannot make a temporary folder: {error}")))?

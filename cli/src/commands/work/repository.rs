@@ -1,5 +1,6 @@
 //! The repository that is worked on, and the assembly of its work.
 
+use ah_config::sandboxing::Sandboxing;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -28,8 +29,7 @@ pub struct Repository {
 }
 
 impl Repository {
-    pub async fn find(config: &Config) -> Result<Self, Error> {
-        let environment = &config.environment;
+    pub async fn find(environment: &Environment) -> Result<Self, Error> {
         let git = find(environment, "git")
             .ok_or_else(|| Error::failure("git not found").hint("install it, or put it on PATH"))?;
         let here = Git::new(
@@ -115,7 +115,7 @@ impl Repository {
             program: program()?,
             variables: variables(config, main).await,
             arguments: words,
-            grants: grants(config),
+            grants: grants(&config.sandbox),
             is_confined: !wanted.no_sandbox,
         })
     }
@@ -153,11 +153,11 @@ impl Repository {
 }
 
 /// Returns the options with what the settings let commands use in the sandbox.
-fn grants(config: &Config) -> Vec<String> {
-    let paths = config.sandbox.unveil.iter();
+fn grants(sandbox: &Sandboxing) -> Vec<String> {
+    let paths = sandbox.unveil.iter();
     let paths = paths.filter(|grant| grant.value.path.exists());
     let paths = paths.map(|grant| format!("--unveil={}", grant.value));
-    let variables = config.sandbox.env.iter();
+    let variables = sandbox.env.iter();
     let variables = variables.map(|name| format!("--env={}", name.value));
     paths.chain(variables).collect()
 }

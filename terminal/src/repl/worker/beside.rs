@@ -37,7 +37,12 @@ impl SessionWorker {
         let live = LiveOutput::default();
         let running = RunningTool::new("!".into(), "!", command, &live);
         self.tell(Input::Running(running));
-        let ran = bang::run(command, live, &self.factory.opening.config, &stop);
+        let ran = bang::run(
+            command,
+            live,
+            &self.factory.opening.config.environment,
+            &stop,
+        );
         let ran = run_beside(ran, &mut self.tasks, &mut self.later, &side_tasks).await?;
         let ending = match ran {
             Ok(output) => {
