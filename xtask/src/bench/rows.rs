@@ -225,7 +225,7 @@ fn typing(pair: &Pair) -> Result<Vec<Row>> {
             what: "a conversation: from its start until keys are read, beside a bare `bash -c true`, its own memory at most, frames while \
                    nothing happens",
             figures: vec![
-                Figure::over(median_of(&typed, |(_, typed)| typed.ready), bash, 120.0),
+                Figure::over(median_of(&typed, |(_, typed)| typed.ready), bash, 60.0),
                 Figure::megabytes(own, 30.0),
                 Figure::more(idle),
             ],
