@@ -332,7 +332,7 @@ async fn goes_on(held: Held, steps: &[Step]) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
+    #![proptest_config(ProptestConfig::with_cases(90))]
 
     #[test]
     fn nothing_is_lost_or_sent_twice(
