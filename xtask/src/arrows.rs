@@ -111,6 +111,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("xtask", &[]),
     (
+        "ah-sim",
+        &["ah-agent", "ah-conversation", "ah-store", "ah-testkit"],
+    ),
+    (
         "ah-fuzz",
         &[
             "ah-agent",
@@ -188,7 +192,7 @@ const ENGINE: &str = "ah-engine";
 /// goes through it.
 const FRONT: &str = "ah";
 /// Crates that nothing leads to.
-const APART: [&str; 3] = [TESTKIT, "ah-fuzz", "xtask"];
+const APART: [&str; 4] = [TESTKIT, "ah-fuzz", "ah-sim", "xtask"];
 /// Only the crates that show things need it.
 const APPEARANCE: &str = "ah-render";
 
@@ -263,7 +267,7 @@ fn fault(package: &Package, dependency: &Dependency) -> Option<String> {
         ));
     }
     if name == TESTKIT {
-        let is_allowed = is_dev && package.name != PURE;
+        let is_allowed = package.name != PURE && (is_dev || APART.contains(&&*package.name));
         return (!is_allowed).then(|| format!("{name} is for tests of crates above {PURE} only"));
     }
     // The library names in its list those that it hands to the engine.

@@ -10,7 +10,7 @@ use crate::source::{Token, tokens};
 use crate::tidy;
 
 /// Folders of the crates that may print.
-const PRINTING: [&str; 3] = ["terminal", "xtask", "testkit"];
+const PRINTING: [&str; 4] = ["terminal", "xtask", "testkit", "sim"];
 
 /// Files elsewhere that may write to a standard stream, each with its reason.
 const ALLOWED: [(&str, &str); 11] = [
@@ -150,7 +150,7 @@ mod tests {
         assert_eq!(
             faults,
             [
-                "agent/src/x.rs: line 2: `println` prints, which only terminal, xtask, testkit may; return the \
+                "agent/src/x.rs: line 2: `println` prints, which only terminal, xtask, testkit, sim may; return the \
                  text, emit an event or use `tracing`"
             ]
         );

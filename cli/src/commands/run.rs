@@ -3,8 +3,6 @@
 mod keyless;
 mod serve;
 
-use super::detach;
-use super::runtime::runtime;
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::Arc;
 
@@ -13,8 +11,7 @@ use ah_config::profile::Profile;
 use ah_config::{Config, Error, ErrorKind};
 use ah_conversation::{ContentBlock, Interface, MailKind};
 use ah_engine::assemble::{self, SessionInputs, SessionView, before_session};
-use ah_engine::prompt::expand::expand;
-use ah_engine::prompt::{mentions, served};
+use ah_engine::prompt::{expand::expand, mentions, served};
 use ah_engine::sessions::place::SessionLocation;
 use ah_engine::warn::Warn;
 use ah_engine::{Opened, Opening};
@@ -30,6 +27,9 @@ use crate::args::TypedPrompt;
 use crate::args::options::{Options, OutputFormat};
 use crate::args::session::plan;
 use crate::input;
+
+use super::detach;
+use super::runtime::runtime;
 
 /// Runs `prompt` on the session that the options choose; returns the exit code.
 ///

@@ -10,7 +10,7 @@ use super::passed::{Inputs, Passed, State};
 use crate::workspace::{cargo, output, root, run};
 
 /// Files that tests of a crate read, beside those of its own folder. A test below finds what is missing.
-const READ: [(&str, &[&str]); 5] = [
+const READ: [(&str, &[&str]); 6] = [
     // Manifests, because a test asks cargo for the tree of dependencies.
     (
         "cli",
@@ -26,6 +26,7 @@ const READ: [(&str, &[&str]); 5] = [
     ("config", &["docs"]),
     ("provider", &["docs"]),
     ("terminal", &["serve/src/page"]),
+    ("testkit", &["http"]),
     ("xtask", &["."]),
 ];
 /// Crates whose tests read the recordings of real models.

@@ -1,0 +1,143 @@
+//! The store between the agent and the real one: a process may be killed before each write and after it, and faults are planted
+//! here.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ah_conversation::{
+    Branch, ContentBlock, Mail, MailKind, Mailbox, Message, OutputPage, Record, SharedState, Store,
+    StoreError, ToolUseId, Transcript,
+};
+use ah_store::SessionStore;
+use async_trait::async_trait;
+
+use crate::plant::Plant;
+use crate::world::World;
+
+pub(crate) struct Disk {
+    pub(crate) world: Arc<World>,
+    pub(crate) store: Arc<SessionStore>,
+}
+
+impl Disk {
+    /// Returns what is really written of `records`.
+    fn kept(&self, mut records: Vec<Record>) -> Vec<Record> {
+        let mut state = self.world.state();
+        if state.planted(Plant::UnwrittenAcknowledged, 8) {
+            records.clear();
+        }
+        if state.planted(Plant::MessageLost, 8) {
+            records.retain(|record| !matches!(record, Record::Message(_)));
+        }
+        if state.planted(Plant::StartNotJournalled, 1) {
+            records.retain(|record| !matches!(record, Record::CallStarted(_)));
+        }
+        if state.planted(Plant::EndNotJournalled, 1) {
+            records.retain(|record| !matches!(record, Record::CallFinished(_)));
+        }
+        if state.planted(Plant::ResultsSwapped, 1) {
+            for record in &mut records {
+                if let Record::Message(message) = record {
+                    *message = Arc::new(swapped(message));
+                }
+            }
+        }
+        records
+    }
+}
+
+/// Returns a message whose results answer each other's calls.
+fn swapped(message: &Message) -> Message {
+    let mut message = message.clone();
+    let mut ids: Vec<_> = message
+        .tool_results()
+        .map(|result| result.tool_use_id.clone())
+        .collect();
+    ids.reverse();
+    for block in &mut message.content {
+        if let ContentBlock::ToolResult(result) = block {
+            result.tool_use_id = ids.remove(0);
+        }
+    }
+    message
+}
+
+#[async_trait]
+impl Store for Disk {
+    async fn load(&self) -> Result<Transcript, StoreError> {
+        self.store.load().await
+    }
+
+    async fn append(&self, records: Vec<Record>) -> Result<(), StoreError> {
+        self.world.moment().await;
+        let messages = records.iter().filter_map(|record| match record {
+            Record::Message(message) => Some(message.id.clone()),
+            _ => None,
+        });
+        let messages: Vec<_> = messages.collect();
+        let ended = records.iter().filter_map(|record| match record {
+            Record::CallFinished(end) => Some((end.result.tool_use_id.clone(), end.result.text())),
+            _ => None,
+        });
+        let ended: Vec<_> = ended.collect();
+        self.store.append(self.kept(records)).await?;
+        self.world.moment().await;
+        let mut state = self.world.state();
+        state.acknowledged.extend(messages);
+        state.ended.extend(ended);
+        Ok(())
+    }
+
+    async fn output(
+        &self,
+        call: &ToolUseId,
+        offset: usize,
+        limit: usize,
+    ) -> Result<Option<OutputPage>, StoreError> {
+        self.store.output(call, offset, limit).await
+    }
+
+    fn spool_path(&self, call: &ToolUseId) -> PathBuf {
+        self.store.spool_path(call)
+    }
+
+    fn mailbox(&self) -> Option<&dyn Mailbox> {
+        Some(self)
+    }
+
+    fn shared(&self) -> Option<&dyn SharedState> {
+        self.store.shared()
+    }
+
+    fn branch(self: Arc<Self>, branch: Branch) -> Arc<dyn Store> {
+        self.store.clone().branch(branch)
+    }
+}
+
+#[async_trait]
+impl Mailbox for Disk {
+    async fn mail(&self, kind: MailKind) -> Result<Vec<Mail>, StoreError> {
+        self.world.moment().await;
+        let mut mail = (&*self.store as &dyn Store).mail(kind).await?;
+        let mut state = self.world.state();
+        if state.planted(Plant::MailLost, 1) {
+            mail.clear();
+        }
+        if state.planted(Plant::MailReversed, 1) {
+            mail.reverse();
+        }
+        if state.planted(Plant::MailTwice, 1) {
+            let again = mail.clone().into_iter().map(|mail| Mail {
+                id: format!("{}-again", mail.id).into(),
+                ..mail
+            });
+            mail.extend(again.collect::<Vec<_>>());
+        }
+        Ok(mail)
+    }
+
+    async fn wait_for_mail(&self, at_most: Duration) {
+        (&*self.store as &dyn Store).wait_for_mail(at_most).await;
+    }
+}
