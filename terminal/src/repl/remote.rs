@@ -311,8 +311,8 @@ impl<'a> RemoteWorker<'a> {
                     }
                 }
             }
-            // A run that somebody else has begun.
-            Task::TakeMail => {}
+            // A run that somebody else has begun, and a prompt for which another process has the connection.
+            Task::TakeMail | Task::Expect => {}
             Task::Send(kind, text) => match self.session.send(kind, &text).await {
                 Ok(id) => {
                     self.run.queued.push(text.clone());
@@ -579,3 +579,6 @@ fn ask(question: &Asked, form: &mut impl Form) -> io::Result<Option<BTreeMap<Str
     }
     Ok(Some(answers))
 }
+
+#[cfg(test)]
+mod tests;
