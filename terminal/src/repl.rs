@@ -15,6 +15,7 @@ mod bang;
 mod beginning;
 mod choices;
 mod driver;
+mod early;
 mod editor;
 mod effect;
 mod ending;

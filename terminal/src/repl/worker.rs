@@ -18,6 +18,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::asked::Asked;
+use super::early::EarlyConnection;
 use super::effect::{About, Task};
 use super::facts::Facts;
 use super::input::{self, Ending, Input};
@@ -74,6 +75,8 @@ pub struct SessionWorker {
     kept: Kept,
     /// Version of the servers whose prompts the terminal knows.
     served: u64,
+    /// The connection for the next prompt.
+    early: EarlyConnection,
     /// What is left to a process in the background, which ends this worker.
     left: Option<HandOver>,
     stop: CancellationToken,
@@ -100,6 +103,7 @@ impl SessionWorker {
             titling: JoinSet::new(),
             kept: Kept::default(),
             served: 0,
+            early: EarlyConnection::default(),
             left: None,
             stop,
         }
@@ -116,7 +120,7 @@ impl SessionWorker {
             self.tell_past().await?;
         }
         if self.tasks.is_empty() {
-            self.connect_early();
+            self.early.open(&*self.session.provider());
         }
         let mut is_interrupted = false;
         while let Some(task) = self.next().await {
@@ -196,7 +200,7 @@ impl SessionWorker {
             tokio::select! {
                 () = self.stop.cancelled() => return None,
                 task = self.tasks.recv() => match task {
-                    Some(Task::Expect) => self.connect_early(),
+                    Some(Task::Expect) => self.early.open(&*self.session.provider()),
                     task => return task,
                 },
                 () = self.store.wait_for_mail(LOOK), if is_drawn => self.look_for_mail().await,
@@ -206,15 +210,6 @@ impl SessionWorker {
                     self.tell_failure(taken);
                 }
             }
-        }
-    }
-
-    /// Opens the connection for the next prompt.
-    fn connect_early(&self) {
-        let model = self.session.provider();
-        let early = model.extras().early;
-        if let Some(connecting) = early.and_then(|early| early.connect_early()) {
-            tokio::spawn(connecting);
         }
     }
 
