@@ -10,14 +10,14 @@ use ah_ignored::{DirEntry, walk_all};
 use rustix::fs::FileType;
 use sha2::{Digest as _, Sha256};
 
+use crate::compiled::{COMPILED, is_compiled};
+
 /// The name of such folders anywhere in a project.
 const ANYWHERE: &str = "node_modules";
 /// Names of such folders at the top of a project.
 const AT_THE_TOP: [&str; 3] = [".venv", "venv", "vendor"];
 /// Folders at the top of them that are written by each use. In the sandbox, the check does not see them.
 const CACHES: [&str; 3] = [".cache", ".vite", ".vitest"];
-/// Folder anywhere in them with compiled files, which the check does not read (`VARIABLES`).
-const COMPILED: &str = "__pycache__";
 
 /// Returns the paths of caches in a folder of dependencies. Their content may be anything, so the check is not to see it.
 pub fn caches(folder: &Path) -> impl Iterator<Item = PathBuf> + '_ {
@@ -110,7 +110,8 @@ impl Dependencies {
 /// A folder at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct State {
-    /// Changes with its names, and with the time of each file's last change, which nobody can set.
+    /// Changes with its names, and with the time of each file's last change, which nobody can set. Compiled files of Python are
+    /// left out: the check does not read them (`VARIABLES`).
     content: [u8; 32],
     /// Changes with each folder in it, too, and with those around it in the project.
     folders: [u8; 32],
@@ -148,6 +149,14 @@ impl State {
             let Ok(Some(status)) = top.look(below) else {
                 continue;
             };
+            let is_folder = status.kind == FileType::Directory;
+            let is_compiled = match is_folder {
+                true => entry.file_name() == COMPILED,
+                false => is_compiled(&top, below),
+            };
+            if is_compiled {
+                continue;
+            }
             let hash = match status.kind {
                 // While no check runs, caches come and go in it.
                 FileType::Directory => &mut folders,
@@ -172,7 +181,7 @@ fn is_cache(entry: &DirEntry) -> bool {
     let name = entry.file_name();
     let is_one = entry.depth() == 1 && CACHES.iter().any(|known| name == *known);
     let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
-    is_folder && (is_one || name == COMPILED)
+    is_folder && is_one
 }
 
 fn stamp(status: &Status) -> String {
@@ -192,6 +201,28 @@ mod tests {
     use std::fs;
 
     use super::*;
+
+    /// Of a folder with compiled files, these alone do not count.
+    #[test]
+    fn what_is_hidden_among_compiled_files_is_seen() {
+        let folder = tempfile::tempdir().unwrap();
+        let project = folder.path().canonicalize().unwrap();
+        let modules = project.join("node_modules");
+        fs::create_dir_all(modules.join("__pycache__")).unwrap();
+        fs::write(modules.join("m.py"), "").unwrap();
+        for (name, is_seen) in [
+            ("m.cpython-312.pyc", false),
+            ("product.js", true),
+            ("other.cpython-312.pyc", true),
+        ] {
+            let dependencies = Dependencies::of(&project);
+            let path = modules.join("__pycache__").join(name);
+            fs::write(&path, b"\xcb\x0d\r\n").unwrap();
+            let changed = dependencies.changed(&dependencies.states(&project));
+            assert_eq!(changed.is_some(), is_seen, "{name}");
+            fs::remove_file(path).unwrap();
+        }
+    }
 
     /// What is put in the place of a folder leaves a trace there, and be it taken away again.
     #[test]

@@ -8,6 +8,7 @@
 //! change (`dependencies`). What the command itself believes of the product's code is beyond this: a product that ends the
 //! process of its tests with success passes them.
 
+mod compiled;
 mod copy;
 mod dependencies;
 mod kept;

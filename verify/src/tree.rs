@@ -7,15 +7,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ah_beneath::{Folder, Status};
 use ah_ignored::{Ignored, Patterns, Sources, Taken};
-use rustix::fs::OFlags;
 use sha2::{Digest as _, Sha256};
 
+use crate::compiled::is_compiled;
 use crate::dependencies::is_dependency;
 
 /// Most files of a project, and most of their bytes together.
@@ -23,9 +22,6 @@ const MAX_FILES: usize = 200_000;
 const MAX_BYTES: u64 = 4 * 1024 * 1024 * 1024;
 /// Folders that are no part of the project: of version control, and of `ah`. No repository has files of the first.
 const LEFT_OUT: [&str; 4] = [".git", ".hg", ".jj", ".ah"];
-/// Folder with compiled files of Python, and what each of these has behind its version.
-const COMPILED: &str = "__pycache__";
-const COMPILED_MARK: &[u8] = b"\r\n";
 /// Marks a folder as a cache (<https://bford.info/cachedir/>).
 const CACHE: &str = "CACHEDIR.TAG";
 
@@ -150,20 +146,6 @@ fn is_left_out(name: &OsStr, depth: usize, seen: Seen) -> bool {
     depth > 0 && (is_always || is_named && seen == Seen::Present)
 }
 
-/// Whether a file is what Python has compiled, beside its source.
-fn is_compiled(top: &Folder, path: &Path) -> bool {
-    let around = path.parent().and_then(Path::file_name);
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    if !(around == Some(OsStr::new(COMPILED)) && name.contains(".pyc")) {
-        return false;
-    }
-    let mut begin = [0; 4];
-    let opened = top.entry(path);
-    let opened = opened.and_then(|(around, name)| around.open_file(name, OFlags::RDONLY));
-    let read = opened.and_then(|mut file| file.read_exact(&mut begin));
-    read.is_ok() && begin[2..] == *COMPILED_MARK
-}
-
 fn unreadable(error: &dyn std::fmt::Display) -> String {
     format!("cannot read the project: {error}")
 }
@@ -268,6 +250,36 @@ mod tests {
             let path = top.join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
+        }
+    }
+
+    /// What only looks like compiled is a file like any other.
+    #[test]
+    fn what_is_not_compiled_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        let top = folder.path().canonicalize().unwrap();
+        let compiled = "\u{1}\u{d}\r\n";
+        write(&top, &[("a/m.py", "")]);
+        for (path, text, is_seen) in [
+            ("a/__pycache__/m.cpython-312.pyc", compiled, false),
+            ("a/__pycache__/m.cpython-312.pyc.140234", compiled, false),
+            (
+                "a/__pycache__/m.cpython-312-pytest-8.0.pyc",
+                compiled,
+                false,
+            ),
+            ("a/__pycache__/m.cpython-312.pyc", "text", true),
+            ("a/__pycache__/m.pyc.sh", compiled, true),
+            ("a/__pycache__/m.pyc.d", compiled, true),
+            ("a/__pycache__/other.cpython-312.pyc", compiled, true),
+            ("__pycache__/m.cpython-312.pyc", compiled, true),
+            ("a/m.cpython-312.pyc", compiled, true),
+        ] {
+            write(&top, &[(path, text)]);
+            let tree = Tree::of(&top, &Extent::default()).unwrap();
+            let is_there = tree.0.contains_key(Path::new(path));
+            assert_eq!(is_there, is_seen, "{path}: {text:?}");
+            fs::remove_file(top.join(path)).unwrap();
         }
     }
 
