@@ -85,7 +85,10 @@ impl Session {
         self.announce(question.to_owned());
         let content = vec![ContentBlock::text(ASIDE), ContentBlock::text(question)];
         self.append(Origin::Prompt, content).await?;
-        let (reason, failure) = match self.call_model(&stop).await {
+        self.is_aside = true;
+        let answered = self.call_model(&stop).await;
+        self.is_aside = false;
+        let (reason, failure) = match answered {
             Ok(()) => {
                 let stopped = stop.reason(self.ports.clock.now());
                 (stopped.unwrap_or(ExitReason::EndTurn), None)

@@ -245,6 +245,10 @@ impl Session {
         request: Request,
         stop: &Stop,
     ) -> Result<ModelReply, ProviderError> {
+        let request = Request {
+            precedes_pause: purpose == Purpose::Answer && !self.is_aside && self.is_main(),
+            ..request
+        };
         self.end_pause();
         let mut stream = self.provider_for(purpose).stream(request);
         let clock = self.ports.clock.clone();
@@ -293,10 +297,20 @@ impl Session {
     /// without a message: nothing was said.
     pub(crate) fn end_pause(&mut self) {
         let unseen = self.ports.provider.extras().unseen;
-        let unseen: Vec<_> = unseen.into_iter().flat_map(UnseenUse::end_pause).collect();
+        let unseen = match self.is_main() {
+            true => unseen.map(UnseenUse::end_pause),
+            // The model is also that of the session that waits.
+            false => unseen.map(UnseenUse::used),
+        };
+        let unseen = unseen.unwrap_or_default();
         for usage in unseen {
             self.emit_unsaid(usage);
         }
+    }
+
+    /// Whether a person continues this conversation: it is no subagent's.
+    fn is_main(&self) -> bool {
+        self.ports.agent_id.is_none() && self.origin_prompt.is_none()
     }
 
     /// Records what a request has used of which no message is kept.

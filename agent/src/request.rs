@@ -164,6 +164,7 @@ fn behind(
         answer: None,
         summary: None,
         whole: false,
+        precedes_pause: false,
     }
 }
 

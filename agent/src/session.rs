@@ -57,6 +57,8 @@ pub struct Session {
     pub(crate) background: Background,
     /// Top-level prompt that file changes are attributed to, if this is a subagent's session.
     pub(crate) origin_prompt: Option<MessageId>,
+    /// Whether a side question is being answered, which nobody continues.
+    pub(crate) is_aside: bool,
 }
 
 impl Session {
@@ -128,6 +130,7 @@ impl Session {
             controls: Controls::default(),
             background: Background::default(),
             origin_prompt: None,
+            is_aside: false,
         })
     }
 

@@ -48,6 +48,9 @@ pub struct ProviderExtras<'a> {
 pub trait UnseenUse: Send + Sync {
     /// Ends the pause since the last answer; returns what was used in it.
     fn end_pause(&self) -> Vec<Usage>;
+
+    /// Returns what was used since the last call, without an end of the pause: another agent asks.
+    fn used(&self) -> Vec<Usage>;
 }
 
 /// A model whose server searches the web.
@@ -151,6 +154,9 @@ pub struct Request {
     pub summary: Option<String>,
     /// Asks for the answer in one piece, because its stream has broken before.
     pub whole: bool,
+    /// Whether a person may continue the conversation after the answer, so that it may be kept in the prompt cache until then. A
+    /// question beside it, a summary and a subagent are none.
+    pub precedes_pause: bool,
 }
 
 impl Request {

@@ -35,6 +35,22 @@ impl Fallback {
             refused: Arc::default(),
         }
     }
+
+    /// Returns what was used for refused answers, and what `of` returns of both models: the second may have answered last.
+    fn unseen(&self, of: impl Fn(&dyn UnseenUse) -> Vec<Usage>) -> Vec<Usage> {
+        let refused = &mut *self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut used = std::mem::take(refused);
+        for model in [&self.first, &self.second] {
+            used.extend(
+                model
+                    .extras()
+                    .unseen
+                    .map(|model| of(model))
+                    .unwrap_or_default(),
+            );
+        }
+        used
+    }
 }
 
 impl Provider for Fallback {
@@ -99,11 +115,11 @@ impl Provider for Fallback {
 
 impl UnseenUse for Fallback {
     fn end_pause(&self) -> Vec<Usage> {
-        let refused = &mut *self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut used = std::mem::take(refused);
-        let first = self.first.extras().unseen;
-        used.extend(first.into_iter().flat_map(UnseenUse::end_pause));
-        used
+        self.unseen(|model| model.end_pause())
+    }
+
+    fn used(&self) -> Vec<Usage> {
+        self.unseen(|model| model.used())
     }
 }
 

@@ -18,7 +18,7 @@ use crate::decode::AnswerReader;
 use crate::exchange::Endpoint;
 use crate::fact::KeepFact;
 use crate::held::Gathered;
-use crate::keep_warm::{KeepWarm, Warming};
+use crate::keep_warm::{KeepWarm, SentAt, Warming};
 use crate::note::{Noted, Notes};
 use crate::request_encoder::{RequestEncoder, encoded};
 use crate::socket::Sockets;
@@ -127,7 +127,9 @@ impl<E: RequestEncoder, R: AnswerReader> Provider for HttpModel<E, R> {
     fn stream(&self, request: Request) -> EventStream {
         let request = self.learned.left_out().apply(request);
         let (keep_warm, warming) = (self.keep_warm, self.warming.clone());
-        let mut warmer = (keep_warm.times > 0).then(|| self.warmer(&request));
+        let is_kept = keep_warm.times > 0 && request.precedes_pause;
+        let mut warmer = is_kept.then(|| self.warmer(&request));
+        let mut sent = SentAt::now();
         let (price, noted) = (self.model().price, self.noted.clone());
         let first = request.messages.first().cloned();
         let left = left_by_last(&request.messages, self.model());
@@ -137,6 +139,8 @@ impl<E: RequestEncoder, R: AnswerReader> Provider for HttpModel<E, R> {
         let mut gathered = None;
         // A summary takes the place of the conversation.
         let is_held = request.summary.is_none();
+        // A request without tools is hardly continued, least of all by another process.
+        let is_noted = !request.tools.is_empty();
         let events = self.asked(request).flat_map(move |(event, body)| {
             match (&event, &mut gathered) {
                 (Ok(StreamEvent::Sent { .. }), _) => {
@@ -149,6 +153,7 @@ impl<E: RequestEncoder, R: AnswerReader> Provider for HttpModel<E, R> {
             let miss = match (&event, &first) {
                 (Ok(StreamEvent::Sent { .. }), _) => {
                     cached_body = body;
+                    sent = SentAt::now();
                     None
                 }
                 (Ok(StreamEvent::Stopping { usage, .. }), Some(first)) => {
@@ -157,16 +162,14 @@ impl<E: RequestEncoder, R: AnswerReader> Provider for HttpModel<E, R> {
                 (Ok(StreamEvent::Ended), _) => {
                     let held = gathered.take().and_then(|it: Gathered| it.held(messages));
                     if let Some((first, held)) = first.as_ref().zip(held) {
-                        let mut encoder = locked(&encoder);
-                        if let Some(noted) = &noted
-                            && encoder.outlives_connection()
-                        {
+                        let outlives = locked(&encoder).outlives_connection();
+                        if let Some(noted) = noted.as_ref().filter(|_| is_noted && outlives) {
                             noted.keep(first, &held);
                         }
-                        encoder.hold(first, held);
+                        locked(&encoder).hold(first, held);
                     }
                     if let Some(warmer) = warmer.take() {
-                        warming.begin(keep_warm, price, warmer);
+                        warming.begin(keep_warm, price, sent, warmer);
                     }
                     None
                 }

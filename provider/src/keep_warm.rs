@@ -2,7 +2,7 @@
 //! request is sent again, and its answer is dropped as soon as it begins. Each time costs the price of reading the cache.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use ah_conversation::{EventStream, Price, StreamEvent, UnseenUse, Usage};
 use futures_util::StreamExt;
@@ -99,19 +99,50 @@ impl UnseenUse for Warming {
         if let Some((until, requests)) = locked(&self.kept).take() {
             locked(&self.pauses).add(requests, Instant::now() < until);
         }
+        self.used()
+    }
+
+    fn used(&self) -> Vec<Usage> {
         std::mem::take(&mut *locked(&self.spent))
     }
 }
 
+/// When a request was sent, from which time on its entries live.
+#[derive(Debug, Clone, Copy)]
+pub struct SentAt {
+    instant: Instant,
+    /// It goes on while the machine is suspended.
+    time: SystemTime,
+}
+
+impl SentAt {
+    /// Now.
+    pub fn now() -> Self {
+        Self {
+            instant: Instant::now(),
+            time: SystemTime::now(),
+        }
+    }
+
+    /// Whether entries that live so long have expired at `now`.
+    fn has_expired(self, lifetime: Duration, now: SystemTime) -> bool {
+        let age = now.duration_since(self.time);
+        age.is_ok_and(|age| age > lifetime)
+    }
+}
+
 impl Warming {
-    /// Begins a pause, in which `ask` sends the last request again as long as that pays at `price`.
+    /// Begins a pause after the request of `sent`, in which `ask` sends it again as long as that pays at `price`, and something is
+    /// left in the cache.
     pub fn begin(
         self: &Arc<Self>,
         settings: KeepWarm,
         price: Option<Price>,
+        mut sent: SentAt,
         ask: impl Fn() -> EventStream + Send + 'static,
     ) {
         let interval = settings.interval();
+        let lifetime = Duration::from_secs(settings.ttl.seconds());
         let warming = Arc::downgrade(self);
         let task = tokio::spawn(async move {
             for number in 1.. {
@@ -119,17 +150,22 @@ impl Warming {
                 if !warming.upgrade().is_some_and(|warming| pays(&warming)) {
                     return;
                 }
-                tokio::time::sleep(interval).await;
-                let sent = Instant::now();
+                tokio::time::sleep_until(sent.instant + interval).await;
+                if sent.has_expired(lifetime, SystemTime::now()) {
+                    return;
+                }
+                sent = SentAt::now();
                 let Some(usage) = begun(ask()).await else {
                     return;
                 };
                 let Some(warming) = warming.upgrade() else {
                     return;
                 };
-                let lifetime = Duration::from_secs(settings.ttl.seconds());
-                *locked(&warming.kept) = Some((sent + lifetime, number));
                 locked(&warming.spent).push(usage);
+                if usage.cache_read_input_tokens == 0 {
+                    return;
+                }
+                *locked(&warming.kept) = Some((sent.instant + lifetime, number));
             }
         });
         self.abort();
@@ -172,14 +208,14 @@ mod tests {
 
     use super::*;
 
-    /// Requests that say how many there were before; after `working` of them, all fail.
+    /// Requests that say how many there were; after `working` of them, all fail.
     fn asking(working: u64) -> (Arc<AtomicU64>, impl Fn() -> EventStream + Send + 'static) {
         let count = Arc::new(AtomicU64::new(0));
         let asked = count.clone();
         let ask = move || -> EventStream {
             let number = asked.fetch_add(1, Ordering::Relaxed);
             let usage = Usage {
-                cache_read_input_tokens: number,
+                cache_read_input_tokens: number + 1,
                 ..Usage::default()
             };
             let id = String::new();
@@ -256,7 +292,7 @@ mod tests {
         };
         for _ in 0..20 {
             let ask = ask.clone();
-            warming.begin(settings, Some(OPUS), move || ask());
+            warming.begin(settings, Some(OPUS), SentAt::now(), move || ask());
             sleep(Duration::from_secs(10_000)).await;
             warming.end_pause();
         }
@@ -271,7 +307,7 @@ mod tests {
             ttl: CacheTtl::FiveMinutes,
             times,
         };
-        warming.begin(settings, Some(OPUS), ask);
+        warming.begin(settings, Some(OPUS), SentAt::now(), ask);
         sleep(Duration::from_secs(seconds)).await;
         let spent = warming.end_pause();
         let asked = count.load(Ordering::Relaxed);
@@ -307,9 +343,48 @@ mod tests {
         let (count, ask) = asking(9);
         let warming = Arc::new(Warming::default());
         let ttl = CacheTtl::FiveMinutes;
-        warming.begin(KeepWarm { ttl, times: 9 }, Some(OPUS), ask);
+        warming.begin(KeepWarm { ttl, times: 9 }, Some(OPUS), SentAt::now(), ask);
         drop(warming);
         sleep(Duration::from_secs(100_000)).await;
         assert_eq!(count.load(Ordering::Relaxed), 0);
+    }
+
+    /// The requests in a pause of an hour after an answer that took so many seconds and a machine that was suspended for so many,
+    /// which read so many tokens.
+    async fn asked(answer: u64, suspended: u64, read: u64) -> u64 {
+        let count = Arc::new(AtomicU64::new(0));
+        let counted = count.clone();
+        let ask = move || -> EventStream {
+            counted.fetch_add(1, Ordering::Relaxed);
+            let usage = Usage {
+                cache_read_input_tokens: read,
+                ..Usage::default()
+            };
+            let id = String::new();
+            Box::pin(stream::iter([Ok(StreamEvent::Started { id, usage })]))
+        };
+        let warming = Arc::new(Warming::default());
+        let mut sent = SentAt::now();
+        sent.time -= Duration::from_secs(suspended);
+        sleep(Duration::from_secs(answer)).await;
+        let ttl = CacheTtl::FiveMinutes;
+        warming.begin(KeepWarm { ttl, times: 3 }, Some(OPUS), sent, ask);
+        sleep(Duration::from_secs(250)).await;
+        let early = count.load(Ordering::Relaxed);
+        sleep(Duration::from_secs(3_350)).await;
+        let all = count.load(Ordering::Relaxed);
+        assert_eq!(warming.end_pause().len() as u64, all);
+        early * 10 + all
+    }
+
+    /// Of the two digits, the first says how many were sent 250 seconds after the answer.
+    #[tokio::test(start_paused = true)]
+    async fn entries_live_from_the_request_on_and_nothing_is_kept_that_is_gone() {
+        for (answer, suspended, read, expected) in
+            [(0, 0, 9, 3), (60, 0, 9, 13), (0, 3_600, 9, 0), (0, 0, 0, 1)]
+        {
+            let asked = asked(answer, suspended, read).await;
+            assert_eq!(asked, expected, "{answer} {suspended} {read}");
+        }
     }
 }

@@ -1,7 +1,8 @@
 //! Cost of runs with several models.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock, Mutex};
 
+use ah_agent::Stop;
 use ah_conversation::{
     Cost, EventStream, ExitReason, FallbackNotice, Model, ModelUsage, Provider, ProviderExtras,
     Request, StreamEvent, UnseenUse, Usage,
@@ -9,6 +10,7 @@ use ah_conversation::{
 use ah_testkit::script::{PricePerMillion, Scenario, Scripted, Turn, says, scenario, uses};
 use futures_util::{StreamExt, stream};
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
 
 use crate::world::{Fake, World};
 
@@ -120,6 +122,10 @@ impl UnseenUse for KeptWarm {
             ..Usage::default()
         }]
     }
+
+    fn used(&self) -> Vec<Usage> {
+        unreachable!("no subagent asks")
+    }
 }
 
 /// What keeps a conversation warm is told before the next request, and at the end of the session.
@@ -135,6 +141,51 @@ async fn what_kept_the_cache_warm_counts_to_the_end() {
         events.ends_with("agent_end end_turn\napi_call_end"),
         "{events}"
     );
+}
+
+/// The model, which notes of each question whether a person may continue the conversation.
+struct Continued(Scripted, Arc<Mutex<Vec<bool>>>);
+
+static CONTINUED: LazyLock<Arc<Mutex<Vec<bool>>>> = LazyLock::new(Arc::default);
+
+impl Provider for Continued {
+    fn model(&self) -> &Model {
+        self.0.model()
+    }
+
+    fn extras(&self) -> ProviderExtras<'_> {
+        self.0.extras()
+    }
+
+    fn stream(&self, request: Request) -> EventStream {
+        self.1.lock().unwrap().push(request.precedes_pause);
+        self.0.stream(request)
+    }
+}
+
+/// A subagent, a question beside and a summary are not continued by a person.
+#[tokio::test]
+async fn only_the_conversation_itself_is_kept_over_a_pause() {
+    let turns = [
+        uses(
+            "agent",
+            json!({"prompt": "Dig.", "description": "digs", "subagent_type": "digger"}),
+        ),
+        says("Gold."),
+        says("It found gold."),
+        says("Yes."),
+        says("In short."),
+    ];
+    let mut world = World::new(turns)
+        .with_agents(json!({"digger": {"description": "digs", "prompt": "You dig."}}));
+    world.between = |provider| Arc::new(Continued(provider, CONTINUED.clone()));
+    world.run("delegate").await;
+    let mut session = world.open().await.unwrap();
+    let stop = Stop::interrupt(CancellationToken::new());
+    session.aside("Is it?", &stop).await.unwrap();
+    session.compact_all(None, &stop).await.unwrap();
+    let continued = CONTINUED.lock().unwrap().clone();
+    assert_eq!(continued, [true, false, true, false, false]);
 }
 
 /// The summary's model costs a hundred times as much, and the budget counts that.

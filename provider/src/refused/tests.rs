@@ -86,6 +86,7 @@ fn request() -> Request {
         answer: None,
         summary: None,
         whole: false,
+        precedes_pause: false,
     }
 }
 

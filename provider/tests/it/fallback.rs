@@ -132,6 +132,13 @@ async fn the_second_model_answers_if_the_first_refuses() {
     assert_eq!(asked.end_pause(), [used]);
     assert_eq!(asked.end_pause(), []);
     assert_eq!(ask(&asked, results()).await, "[silent]C");
+    // What the second has used counts as well.
+    let second = provider(vec![refuses()], vec![says("D")]);
+    let first = scripted("zeroth", vec![fails(529, "overloaded_error")]);
+    let chain = Fallback::new(Arc::new(first), Arc::new(second));
+    assert!(ask(&chain, user("go")).await.ends_with('D'));
+    assert_eq!(chain.used(), [used]);
+    assert_eq!(chain.end_pause(), []);
     let both = provider(vec![refuses()], vec![refuses()]);
     let said = ask(&both, user("go")).await;
     assert_eq!(said, "I would ra[second for first]I would ra");
