@@ -1,17 +1,19 @@
 //! Notes of the conversations that servers hold, in files of their own: they are hints, and of no session that would be kept, copied
 //! or moved with them.
 
-use std::fs;
+use std::fs::{self, DirBuilder};
 use std::io::{self, Write as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::sync::Once;
+use std::time::Duration;
 
 use crate::config::Config;
 use crate::found_file;
 
 /// Folder with the notes, in the user's folder.
 const NOTES: &str = "held";
-/// Age at which a note is deleted: it counts no longer, and each subagent has one.
+/// Age from which on a note counts no longer. It is deleted then by the next process that keeps one or looks for it.
 const OUTDATED: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Config {
@@ -21,9 +23,12 @@ impl Config {
     ///
     /// If it cannot be written.
     pub fn keep_held_note(&self, name: &str, note: &str) -> io::Result<()> {
-        self.home
-            .as_ref()
-            .map_or(Ok(()), |home| keep(home, name, note))
+        static CLEANED: Once = Once::new();
+        let Some(home) = &self.home else {
+            return Ok(());
+        };
+        CLEANED.call_once(|| delete_outdated(&home.join(NOTES)));
+        keep(home, name, note)
     }
 
     /// Returns the note under this name, if there is one.
@@ -37,10 +42,10 @@ fn keep(home: &Path, name: &str, note: &str) -> io::Result<()> {
         return Ok(());
     };
     let path = folder.join(file);
-    fs::create_dir_all(&folder)?;
-    if !path.exists() {
-        delete_outdated(&folder);
-    }
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&folder)?;
     let mut file = tempfile::NamedTempFile::new_in(&folder)?;
     file.write_all(note.as_bytes())?;
     file.persist(path)?;
@@ -49,7 +54,18 @@ fn keep(home: &Path, name: &str, note: &str) -> io::Result<()> {
 
 fn find(home: &Path, name: &str) -> Option<String> {
     let path = home.join(NOTES).join(file_name(name)?);
+    if is_outdated(&path) {
+        // It counts no longer, though it could not be deleted.
+        let _ = fs::remove_file(path);
+        return None;
+    }
     found_file::text(&path).ok()
+}
+
+fn is_outdated(path: &Path) -> bool {
+    let written = fs::symlink_metadata(path).and_then(|data| data.modified());
+    let age = written.ok().and_then(|at| at.elapsed().ok());
+    age.is_some_and(|age| age > OUTDATED)
 }
 
 /// Returns the name of the file of a note; `None` if it may not be that of a file.
@@ -61,20 +77,17 @@ fn file_name(name: &str) -> Option<String> {
 
 /// Deletes notes that are too old. What cannot be deleted stays.
 fn delete_outdated(folder: &Path) {
-    let now = SystemTime::now();
-    let is_outdated = |entry: &fs::DirEntry| {
-        let written = entry.metadata().and_then(|data| data.modified());
-        let age = written.ok().and_then(|at| now.duration_since(at).ok());
-        age.is_some_and(|age| age > OUTDATED)
-    };
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    for entry in entries.filter(is_outdated) {
+    for entry in entries.filter(|entry| is_outdated(&entry.path())) {
         let _ = fs::remove_file(entry.path());
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::time::SystemTime;
+
     use super::*;
 
     #[test]
@@ -89,11 +102,22 @@ mod tests {
         }
         keep(home, "../outside", "three").unwrap();
         assert_eq!(fs::read_dir(home).unwrap().count(), 1);
-        let file = fs::File::open(home.join("held/01A.json")).unwrap();
-        file.set_modified(SystemTime::now() - OUTDATED - OUTDATED)
-            .unwrap();
-        keep(home, "01C", "four").unwrap();
+        let folder = home.join(NOTES);
+        let mode = fs::metadata(&folder).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+        for name in ["01C", "01D"] {
+            keep(home, name, "four").unwrap();
+        }
+        for name in ["01A", "01C"] {
+            let file = fs::File::open(folder.join(format!("{name}.json"))).unwrap();
+            file.set_modified(SystemTime::now() - OUTDATED - OUTDATED)
+                .unwrap();
+        }
         assert_eq!(find(home, "01A"), None);
-        assert_eq!(find(home, "01C").as_deref(), Some("four"));
+        assert!(!folder.join("01A.json").exists());
+        assert!(folder.join("01C.json").exists());
+        delete_outdated(&folder);
+        assert!(!folder.join("01C.json").exists());
+        assert_eq!(find(home, "01D").as_deref(), Some("four"));
     }
 }
