@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use ah_conversation::Message;
 
-use crate::held::{Held, is_answer};
+use crate::held::{Held, digest_of, is_answer};
 use crate::rope::Rope;
 
 /// Number of conversations that are kept: a session and its subagents share a provider.
@@ -68,6 +68,12 @@ impl<M: Copy + Default> Encoded<M> {
         }
     }
 
+    /// Returns the digest of the first messages of the conversation that begins with `first`, so many of them.
+    pub fn said(&self, first: &Arc<Message>, messages: usize) -> Option<String> {
+        let known = { self.conversations.iter() }.rfind(|known| known.begins_with(first))?;
+        known.said(messages)
+    }
+
     /// Takes what the server holds of the conversation of `messages`, which was just encoded, with the offset of the bytes behind
     /// it. `head` stands before them. It is taken, since a request may continue it only once.
     pub fn take_held(
@@ -82,7 +88,8 @@ impl<M: Copy + Default> Encoded<M> {
         let held = conversation.held.take()?;
         let answer = conversation.messages.get(held.messages)?;
         let has_more = conversation.messages.len() > held.messages + 1;
-        let is_same = held.head.is(head) && is_answer(&answer.message, &held);
+        let is_said = held.said.is_none() || held.said == conversation.said(held.messages);
+        let is_same = held.head.is(head) && is_answer(&answer.message, &held) && is_said;
         let end = answer.end;
         (is_same && has_more).then_some((held, &*conversation, end))
     }
@@ -100,6 +107,12 @@ impl<M: Copy + Default> Conversation<M> {
     /// Returns the bytes of all messages.
     pub fn bytes(&self) -> &Rope {
         &self.bytes
+    }
+
+    /// Returns the digest of the first messages, so many of them.
+    fn said(&self, messages: usize) -> Option<String> {
+        let last = self.messages.get(messages.checked_sub(1)?)?;
+        Some(digest_of(self.bytes.first(last.end)))
     }
 
     fn begins_like(&self, messages: &[Arc<Message>]) -> bool {

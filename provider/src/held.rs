@@ -37,6 +37,8 @@ pub struct Held {
     pub messages: usize,
     /// What stood before the messages in a body with all of them.
     pub head: Head,
+    /// Digest of the messages, as another process has noted it. In this one, they are known to be the same.
+    pub said: Option<String>,
     /// When the request was sent.
     pub at: Instant,
 }
@@ -123,6 +125,7 @@ impl Gathered {
             request_id: self.request_id,
             messages,
             head: Head::Bytes(self.head),
+            said: None,
             at: self.at,
         })
     }
@@ -130,7 +133,14 @@ impl Gathered {
 
 /// Returns the digest of `bytes` as text.
 pub(crate) fn digest(bytes: &[u8]) -> String {
-    let digest = digest::digest(&digest::SHA256, bytes);
+    digest_of([bytes])
+}
+
+/// Returns the digest of all `pieces` together as text.
+pub(crate) fn digest_of<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
+    let mut context = digest::Context::new(&digest::SHA256);
+    pieces.into_iter().for_each(|piece| context.update(piece));
+    let digest = context.finish();
     let hex = digest.as_ref().iter().map(|byte| format!("{byte:02x}"));
     hex.collect()
 }

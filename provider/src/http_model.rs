@@ -162,9 +162,14 @@ impl<E: RequestEncoder, R: AnswerReader> Provider for HttpModel<E, R> {
                 (Ok(StreamEvent::Ended), _) => {
                     let held = gathered.take().and_then(|it: Gathered| it.held(messages));
                     if let Some((first, held)) = first.as_ref().zip(held) {
-                        let outlives = locked(&encoder).outlives_connection();
-                        if let Some(noted) = noted.as_ref().filter(|_| is_noted && outlives) {
-                            noted.keep(first, &held);
+                        let said = {
+                            let encoder = locked(&encoder);
+                            let is_noted =
+                                is_noted && noted.is_some() && encoder.outlives_connection();
+                            is_noted.then(|| encoder.said(first, messages)).flatten()
+                        };
+                        if let Some((noted, said)) = noted.as_ref().zip(said) {
+                            noted.keep(first, &held, said);
                         }
                         locked(&encoder).hold(first, held);
                     }

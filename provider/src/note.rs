@@ -34,6 +34,8 @@ struct Note {
     messages: usize,
     /// Digest of what stood before the messages.
     head: String,
+    /// Digest of the messages.
+    said: String,
     /// When the request was sent, in seconds since 1970.
     sent_at: u64,
 }
@@ -56,8 +58,8 @@ impl Noted {
         }
     }
 
-    /// Keeps a note of what the server holds of the conversation that begins with `first`.
-    pub fn keep(&self, first: &Message, held: &Held) {
+    /// Keeps a note of what the server holds of the conversation that begins with `first`; `said` is the digest of its messages.
+    pub fn keep(&self, first: &Message, held: &Held, said: String) {
         self.is_new(first);
         let age = held.at.elapsed().as_secs();
         let note = Note {
@@ -66,6 +68,7 @@ impl Noted {
             request_id: held.request_id.clone(),
             messages: held.messages,
             head: held.head.digest(),
+            said,
             sent_at: now().saturating_sub(age),
         };
         if let Ok(text) = serde_json::to_string(&note) {
@@ -87,6 +90,7 @@ impl Noted {
                 request_id: note.request_id,
                 messages: note.messages,
                 head: Head::Digest(note.head),
+                said: Some(note.said),
                 at: Instant::now().checked_sub(age)?,
             })
         };

@@ -40,6 +40,11 @@ pub trait RequestEncoder: Send + 'static {
     /// Notes what the server holds of the conversation that begins with `first`.
     fn hold(&mut self, _first: &Arc<Message>, _held: Held) {}
 
+    /// Returns the digest of the first messages of the conversation that begins with `first`, so many of them.
+    fn said(&self, _first: &Arc<Message>, _messages: usize) -> Option<String> {
+        None
+    }
+
     /// Asks the server to hold no conversation any more.
     fn hold_nothing(&mut self) {}
 

@@ -25,6 +25,16 @@ impl Rope {
         bytes.iter().all(|byte| there.next() == Some(*byte))
     }
 
+    /// Returns the first `len` bytes, in pieces.
+    pub fn first(&self, len: usize) -> impl Iterator<Item = &[u8]> {
+        let pieces = self.sealed.iter().map(|piece| &piece[..]);
+        pieces.chain([&self.open[..]]).scan(len, |left, piece| {
+            let taken = piece.len().min(*left);
+            *left -= taken;
+            Some(&piece[..taken])
+        })
+    }
+
     /// Appends `bytes`.
     pub fn push(&mut self, bytes: &[u8]) {
         self.open.extend_from_slice(bytes);

@@ -136,6 +136,10 @@ impl RequestEncoder for Encoder {
         self.encoded.hold(first, held);
     }
 
+    fn said(&self, first: &Arc<Message>, messages: usize) -> Option<String> {
+        self.encoded.said(first, messages)
+    }
+
     fn hold_nothing(&mut self) {
         self.holds = false;
     }

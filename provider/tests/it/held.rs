@@ -624,6 +624,8 @@ enum Found {
     Fork,
     /// The system prompt is another one.
     Prompted,
+    /// A message says something else.
+    Edited,
     /// The note cannot be read.
     Damaged,
     /// Somebody does not want it any more.
@@ -638,6 +640,7 @@ async fn the_next_process_goes_on_with_what_is_held() {
             Found::Forgotten,
             Found::Fork,
             Found::Prompted,
+            Found::Edited,
             Found::Damaged,
             Found::Off,
         ] {
@@ -657,6 +660,10 @@ async fn the_next_process_goes_on_with_what_is_held() {
                 Found::Forgotten => talk.server.forget(),
                 Found::Fork => talk.messages.truncate(2),
                 Found::Prompted => talk.system += 1,
+                Found::Edited => {
+                    let edited = Arc::make_mut(&mut talk.messages[2]);
+                    edited.content = vec![ContentBlock::text("something else")];
+                }
                 Found::Damaged => {
                     let mut all = kept.0.lock().expect("notes");
                     all.values_mut().for_each(|note| note.truncate(20));
