@@ -144,7 +144,7 @@ const ROLES: &[Role] = &[
         &[
             "work::hostile::no_agent_finds_a_token_or_a_way_out",
             "work::hostile::agents_reach_the_hosts_of_work_and_no_others",
-            "work::hostile::no_file_that_steers_programs_is_pushed",
+            "work::hostile::what_agents_obey_is_not_changed_by_agents",
             "work::hostile::what_runs_with_the_rights_of_the_repository_is_not_pushed",
         ],
     ),
