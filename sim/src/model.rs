@@ -9,25 +9,19 @@ use ah_conversation::{
 use futures_util::StreamExt as _;
 use serde_json::json;
 
+use crate::law::Law;
 use crate::laws;
+use crate::plant::PlantedFault;
 use crate::world::World;
 
 /// Answers with calls in a run; the next one has none, so that each run ends.
 const ROUNDS: usize = 4;
+/// Requests of a run that ends, at most: those of its rounds, again for what breaks off and for mail.
+const MOST_ROUNDS: usize = 60;
 
 pub(crate) struct Simulated {
     world: Arc<World>,
     model: Model,
-}
-
-/// How the model answers.
-enum Answer {
-    /// These events.
-    Events(Vec<StreamEvent>),
-    /// These events, and then the connection breaks.
-    Cut(Vec<StreamEvent>),
-    /// These events, and then nothing.
-    Silence(Vec<StreamEvent>),
 }
 
 impl Simulated {
@@ -38,62 +32,65 @@ impl Simulated {
         }
     }
 
-    fn answer(&self, request: &Request) -> Answer {
+    /// Returns the events of an answer, and how its stream ends.
+    fn answer(&self, request: &Request) -> (Vec<StreamEvent>, End) {
         let mut state = self.world.state();
         state.turns += 1;
+        state.rounds += 1;
         if let Err(fault) = laws::request(&request.messages, &state.requested) {
             state.fail(fault);
         }
-        let ids = request.messages.iter().map(|message| message.id.clone());
-        state.requested = ids.collect();
-        state.rounds += 1;
+        state.requested = request.messages.clone();
+        if state.rounds > MOST_ROUNDS {
+            state.fail(Law::Ended.broken(format!("a run has {MOST_ROUNDS} requests")));
+            self.world.killed.notify_one();
+            return (Vec::new(), End::Silent(self.world.clone()));
+        }
         let mut events = vec![
             StreamEvent::Sent {
                 payload_bytes: 1_000,
                 held_bytes: None,
             },
             StreamEvent::Started {
-                id: format!("answer {}", state.turns),
+                id: format!("answer-{}", state.turns),
                 usage: Usage::default(),
             },
         ];
-        let mut said = state.said("says", 2);
-        events.extend(block(
-            0,
-            BlockStart::Text(String::new()),
-            Delta::Text(said.clone()),
-        ));
-        if state.rounds <= ROUNDS && !state.chance.one_in(3) {
-            let count = 1 + state.chance.below(3);
-            for index in 1..=count {
-                // One in five is of no tool.
-                let name = ["write", "write", "write", "read", "absent"][state.chance.below(5)];
-                state.calls += 1;
-                let id = format!("call-{}", state.calls);
-                said += &format!(" {name}({id})");
-                let start = BlockStart::ToolUse {
-                    id: id.into(),
-                    name: name.to_owned(),
-                    input: json!({}),
-                };
-                events.extend(block(index, start, Delta::InputJson("{}".to_owned())));
-            }
+        let mut said = format!("says {}", state.turns);
+        let text = Delta::Text(said.clone());
+        events.extend(block(0, BlockStart::Text(String::new()), text));
+        let wants = state.rounds <= ROUNDS && !state.chance.one_in(3);
+        let calls = match wants || state.planted(PlantedFault::CallsForEver, 1) {
+            true => 1 + state.chance.below(3),
+            false => 0,
+        };
+        for index in 1..=calls {
+            // One in five is of no tool.
+            let name = ["write", "write", "read", "read", "absent"][state.chance.below(5)];
+            state.calls += 1;
+            let id = format!("call-{}", state.calls);
+            said += &format!(" {name}({id})");
+            let start = BlockStart::ToolUse {
+                id: id.into(),
+                name: name.to_owned(),
+                input: json!({}),
+            };
+            events.extend(block(index, start, Delta::InputJson("{}".to_owned())));
         }
         let (cut, silent) = (state.chance.one_in(12), state.chance.one_in(12));
         if cut || silent && state.will_be_stopped {
             events.truncate(1 + state.chance.below(events.len()));
-            let how = if cut { "breaks off" } else { "falls silent" };
-            state.tell(format!("the model {said}, and {how}"));
-            return if cut {
-                Answer::Cut(events)
-            } else {
-                Answer::Silence(events)
+            let (how, end) = match cut {
+                true => ("breaks off", End::Broken),
+                false => ("falls silent", End::Silent(self.world.clone())),
             };
+            state.tell(format!("the model {said}, and {how}"));
+            return (events, end);
         }
         state.tell(format!("the model {said}"));
-        let stop_reason = match events.len() > 5 {
-            true => StopReason::ToolUse,
-            false => StopReason::EndTurn,
+        let stop_reason = match calls {
+            0 => StopReason::EndTurn,
+            _ => StopReason::ToolUse,
         };
         let usage = Usage {
             input_tokens: 100,
@@ -102,7 +99,7 @@ impl Simulated {
         };
         events.push(StreamEvent::Stopping { stop_reason, usage });
         events.push(StreamEvent::Ended);
-        Answer::Events(events)
+        (events, End::Closed)
     }
 }
 
@@ -120,11 +117,7 @@ impl Provider for Simulated {
     }
 
     fn stream(&self, request: Request) -> EventStream {
-        let (events, end) = match self.answer(&request) {
-            Answer::Events(events) => (events, End::Closed),
-            Answer::Cut(events) => (events, End::Broken),
-            Answer::Silence(events) => (events, End::Silent(self.world.clone())),
-        };
+        let (events, end) = self.answer(&request);
         let world = self.world.clone();
         let events = futures_util::stream::iter(events.into_iter().map(Ok));
         let events = events.then(move |event| {
@@ -159,7 +152,7 @@ impl End {
                 "the connection broke",
             ))),
             Self::Silent(world) => {
-                world.strike().await;
+                world.inject().await;
                 std::future::pending().await
             }
         }

@@ -13,12 +13,12 @@ const MOMENTS: usize = 60;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
     /// One after another.
-    pub lives: Vec<Life>,
+    pub processes: Vec<Process>,
 }
 
 /// A process with one run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Life {
+pub struct Process {
     /// Decides what the model and the tools do.
     pub seed: u64,
     /// Whether it takes over what the one before has left, if anything; else it has a prompt.
@@ -26,12 +26,12 @@ pub struct Life {
     /// What other processes queue before it begins.
     pub mail: Vec<MailKind>,
     /// What happens at which of its moments; 0 is the first.
-    pub blow: Option<(usize, Blow)>,
+    pub injection: Option<(usize, Injection)>,
 }
 
 /// What happens to a process from outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Blow {
+pub enum Injection {
     /// It is killed.
     Kill,
     /// The person interrupts the run.
@@ -46,43 +46,43 @@ impl Plan {
         let mut chance = Chance::new(seed);
         let count = 2 + chance.below(7);
         Self {
-            lives: (0..count).map(|_| Life::new(&mut chance)).collect(),
+            processes: (0..count).map(|_| Process::new(&mut chance)).collect(),
         }
     }
 
     /// Returns plans in which less happens, the simplest first.
     pub fn simpler(&self) -> Vec<Self> {
         let mut plans = Vec::new();
-        for at in 0..self.lives.len() {
+        for at in 0..self.processes.len() {
             let mut plan = self.clone();
-            plan.lives.remove(at);
+            plan.processes.remove(at);
             plans.push(plan);
         }
-        for (at, life) in self.lives.iter().enumerate() {
-            let mut with = |change: fn(&mut Life)| {
+        for at in 0..self.processes.len() {
+            let mut with = |change: fn(&mut Process)| {
                 let mut plan = self.clone();
-                change(&mut plan.lives[at]);
+                change(&mut plan.processes[at]);
                 if plan != *self {
                     plans.push(plan);
                 }
             };
-            with(|life| life.blow = None);
-            with(|life| life.mail.clear());
-            with(|life| life.takes_over = false);
-            if life.blow.is_some_and(|(moment, _)| moment > 0) {
-                with(|life| life.blow = life.blow.map(|(moment, blow)| (moment / 2, blow)));
-                with(|life| {
-                    life.blow = life
-                        .blow
-                        .map(|(moment, blow)| (moment.saturating_sub(1), blow));
-                });
-            }
+            with(|process| process.injection = None);
+            with(|process| process.mail.clear());
+            with(|process| process.takes_over = false);
+            with(|process| process.inject_earlier(|moment| moment / 2));
+            with(|process| process.inject_earlier(|moment| moment.saturating_sub(1)));
         }
         plans
     }
 }
 
-impl Life {
+impl Process {
+    fn inject_earlier(&mut self, earlier: fn(usize) -> usize) {
+        if let Some((moment, _)) = &mut self.injection {
+            *moment = earlier(*moment);
+        }
+    }
+
     fn new(chance: &mut Chance) -> Self {
         let mail = |chance: &mut Chance| match chance.one_in(2) {
             true => MailKind::Steer,
@@ -97,17 +97,17 @@ impl Life {
             seed: chance.next(),
             takes_over: chance.one_in(3),
             mail: (0..count).map(|_| mail(chance)).collect(),
-            blow: match chance.below(6) {
-                0..=2 => Some((chance.below(MOMENTS), Blow::Kill)),
-                3 => Some((chance.below(MOMENTS), Blow::Interrupt)),
-                4 => Some((chance.below(MOMENTS), Blow::Mail(mail(chance)))),
+            injection: match chance.below(6) {
+                0..=2 => Some((chance.below(MOMENTS), Injection::Kill)),
+                3 => Some((chance.below(MOMENTS), Injection::Interrupt)),
+                4 => Some((chance.below(MOMENTS), Injection::Mail(mail(chance)))),
                 _ => None,
             },
         }
     }
 }
 
-impl fmt::Display for Life {
+impl fmt::Display for Process {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "a process, seed {:#x}", self.seed)?;
         if self.takes_over {
@@ -116,11 +116,11 @@ impl fmt::Display for Life {
         for kind in &self.mail {
             write!(f, ", after mail ({kind:?})")?;
         }
-        match self.blow {
+        match self.injection {
             None => Ok(()),
-            Some((at, Blow::Kill)) => write!(f, ", killed at moment {at}"),
-            Some((at, Blow::Interrupt)) => write!(f, ", interrupted at moment {at}"),
-            Some((at, Blow::Mail(kind))) => write!(f, ", mail ({kind:?}) at moment {at}"),
+            Some((at, Injection::Kill)) => write!(f, ", killed at moment {at}"),
+            Some((at, Injection::Interrupt)) => write!(f, ", interrupted at moment {at}"),
+            Some((at, Injection::Mail(kind))) => write!(f, ", mail ({kind:?}) at moment {at}"),
         }
     }
 }

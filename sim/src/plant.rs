@@ -1,8 +1,10 @@
 //! Faults that are planted, to show that they are found.
 
+use crate::law::Law;
+
 /// A fault of a port, put between the agent and what is real. None of it is in the product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Plant {
+pub enum PlantedFault {
     /// A write is acknowledged and not made.
     UnwrittenAcknowledged,
     /// Messages are not written, all else is.
@@ -11,35 +13,44 @@ pub enum Plant {
     StartNotJournalled,
     /// The end of a call is not in the journal.
     EndNotJournalled,
+    /// Results are stored for each other's calls.
+    ResultsSwapped,
+    /// What the user says is stored with other words.
+    WordsChanged,
     /// An id is given to two messages.
     IdUsedTwice,
     /// A tool runs twice for one call.
     EffectTwice,
     /// A tool does something else than it says.
     EffectUntold,
+    /// Calls that run together get each other's results.
+    ResultsMixedUp,
     /// Queued messages are delivered again under another id.
     MailTwice,
     /// Queued messages are not delivered.
     MailLost,
     /// Queued messages are delivered in the wrong order.
     MailReversed,
-    /// Results are stored for the wrong calls.
-    ResultsSwapped,
+    /// The model never has enough.
+    CallsForEver,
 }
 
-impl Plant {
-    /// All faults.
-    pub const ALL: [Self; 11] = [
-        Self::UnwrittenAcknowledged,
-        Self::MessageLost,
-        Self::StartNotJournalled,
-        Self::EndNotJournalled,
-        Self::IdUsedTwice,
-        Self::EffectTwice,
-        Self::EffectUntold,
-        Self::MailTwice,
-        Self::MailLost,
-        Self::MailReversed,
-        Self::ResultsSwapped,
+impl PlantedFault {
+    /// All faults, each with the law that it breaks.
+    pub const ALL: [(Self, Law); 14] = [
+        (Self::UnwrittenAcknowledged, Law::Kept),
+        (Self::MessageLost, Law::Kept),
+        (Self::StartNotJournalled, Law::Reported),
+        (Self::EndNotJournalled, Law::Kept),
+        (Self::ResultsSwapped, Law::Kept),
+        (Self::WordsChanged, Law::Continued),
+        (Self::IdUsedTwice, Law::Accepted),
+        (Self::EffectTwice, Law::Once),
+        (Self::EffectUntold, Law::Reported),
+        (Self::ResultsMixedUp, Law::Once),
+        (Self::MailTwice, Law::Delivered),
+        (Self::MailLost, Law::Delivered),
+        (Self::MailReversed, Law::Delivered),
+        (Self::CallsForEver, Law::Ended),
     ];
 }

@@ -1,7 +1,9 @@
 //! The processes of a session: each opens it as a process of `ah` does, and has one run.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use std::{fs, io};
 
 use ah_agent::hooks::{HookSession, Hooks};
 use ah_agent::{
@@ -9,14 +11,16 @@ use ah_agent::{
     ToolConcurrency, Toolbox, Watcher, no_variables,
 };
 use ah_conversation::{
-    CheckInForce, Clock, ContentBlock, ExitReason, Limits, Message, MessageId, PermissionMode,
+    CheckInForce, Clock, ContentBlock, ExitReason, Limits, MessageId, PermissionMode,
     PermissionUpdate, Permissions, Rulebook, Sampling, Store as _, StoreError, Thinking, Time,
 };
-use ah_store::{Paths, SessionStore, Sessions};
+use ah_store::{OpenError, Paths, SessionStore, Sessions};
+use tempfile::TempDir;
 
-use crate::disk::Disk;
-use crate::plan::{Life, Plan};
-use crate::plant::Plant;
+use crate::law::{Fault, Law};
+use crate::plan::{Plan, Process};
+use crate::plant::PlantedFault;
+use crate::store::SimulatedStore;
 use crate::world::{Played, World};
 use crate::{laws, model, tools};
 
@@ -24,9 +28,9 @@ use crate::{laws, model, tools};
 const TOO_LONG: Duration = Duration::from_secs(30);
 
 /// The clock of all processes.
-struct Shared(Arc<World>);
+struct SharedClock(Arc<World>);
 
-impl Clock for Shared {
+impl Clock for SharedClock {
     fn now(&self) -> Time {
         self.0.clock.now()
     }
@@ -36,7 +40,7 @@ impl Clock for Shared {
         let mut state = self.0.state();
         let last = state.acknowledged.last().cloned();
         match last {
-            Some(last) if state.planted(Plant::IdUsedTwice, 4) => last,
+            Some(last) if state.planted(PlantedFault::IdUsedTwice, 4) => last,
             _ => id,
         }
     }
@@ -60,75 +64,124 @@ impl Rulebook for Unseen {
 }
 
 /// Plays a plan, and then a process that nothing comes upon.
-pub fn play(plan: &Plan, plant: Option<Plant>) -> Played {
-    let world = Arc::new(World::new(plant));
-    let runtime = tokio::runtime::Builder::new_current_thread()
+///
+/// # Panics
+///
+/// If there is no place for the files of a session.
+pub fn play(plan: &Plan, plant: Option<PlantedFault>) -> Played {
+    let runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = { runtime }
         .enable_time()
-        .build();
-    match (runtime, folder()) {
-        (Ok(runtime), Ok(folder)) => {
-            let calm = Life {
-                seed: 0,
-                takes_over: false,
-                mail: Vec::new(),
-                blow: None,
-            };
-            let paths = Sessions::in_folder(folder.path()).begun_at(world.clock.now());
-            for life in plan.lives.iter().chain([&calm]) {
-                let lived = runtime.block_on(live(&world, &paths, life));
-                if let Err(fault) = lived {
-                    world.state().fail(fault);
-                }
-                if world.state().fault.is_some() {
-                    break;
-                }
+        .build()
+        .expect("a timer needs nothing");
+    let mut folder = folder();
+    let paths = Sessions::in_folder(folder.path()).begun_at(Time(0));
+    let world = Arc::new(World::new(paths, plant));
+    let calm = Process {
+        seed: plan.processes.len() as u64,
+        takes_over: false,
+        mail: Vec::new(),
+        injection: None,
+    };
+    for process in plan.processes.iter().chain([&calm]) {
+        let next = self::folder();
+        match runtime.block_on(live(&world, process, next.path())) {
+            Ok(Ended::Killed(paths)) => {
+                world.moved(paths);
+                folder = next;
             }
+            Ok(Ended::ByItself) => {}
+            Err(fault) => world.state().fail(fault),
         }
-        (Err(error), _) | (_, Err(error)) => world.state().fail(error.to_string()),
+        if world.state().fault.is_some() {
+            break;
+        }
     }
+    drop(folder);
     world.played()
 }
 
-/// Returns a folder for the session: in memory where there is such a place, since no power fails here.
-fn folder() -> std::io::Result<tempfile::TempDir> {
-    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir())
+/// Returns a folder for the files of a session: in memory where there is such a place, since no power fails here.
+fn folder() -> TempDir {
+    let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
+    folder.expect("there is a place for files")
 }
 
-/// Runs a process to its end, and looks at what it has left.
-async fn live(world: &Arc<World>, paths: &Paths, life: &Life) -> Result<(), String> {
-    let open = || SessionStore::open(paths).map_err(|error| format!("cannot be opened: {error:?}"));
-    let store = Arc::new(open()?);
-    world.begin(life, &store);
-    for kind in &life.mail {
-        world.queue(&store, *kind).await;
-    }
+/// How a process has ended.
+enum Ended {
+    /// Its files are as it had them, at this place.
+    Killed(Paths),
+    ByItself,
+}
+
+/// Runs a process to its end, and looks at what it has left: in `rest` if it is killed.
+async fn live(world: &Arc<World>, process: &Process, rest: &Path) -> Result<Ended, Fault> {
+    world.begin(process);
+    process.mail.iter().for_each(|kind| world.queue(*kind));
+    let paths = world.paths();
+    let store = Arc::new(open(&paths)?);
     let ended = tokio::select! {
         biased;
         () = world.killed.notified() => None,
-        ended = tokio::time::timeout(TOO_LONG, run(world, store.clone(), life.takes_over)) => {
-            Some(ended.map_err(|_| "a run does not end".to_owned())?)
+        ended = tokio::time::timeout(TOO_LONG, run(world, store.clone(), process.takes_over)) => {
+            Some(ended.map_err(|_| Law::Ended.broken("nothing happens any more"))?)
         }
     };
-    world.end();
+    let Some(ended) = ended else {
+        // The writer has done all that it was told. What closes the files comes too late for the copy.
+        store.load().await.map_err(|error| unusable(&error))?;
+        copy(paths.folder(), rest).map_err(|error| not_copied(&error))?;
+        let copied = Sessions::in_folder(rest)
+            .newest()
+            .map_err(|error| unusable(&error))?;
+        return Ok(Ended::Killed(copied.unwrap_or(paths)));
+    };
     drop(store);
-    let outcome = ended
-        .transpose()
-        .map_err(|error| format!("a store fails: {error}"))?;
-    if let Some(outcome) = &outcome {
-        world
-            .state()
-            .tell(format!("it ends: {}", outcome.reason.as_str()));
-    }
-    let branch = open()?.load().await.map_err(|error| error.to_string())?;
-    let branch: &[Arc<Message>] = branch.messages();
-    let state = world.state();
+    let outcome = ended.map_err(|error| unusable(&error))?;
+    world
+        .state()
+        .tell(format!("it ends: {}", outcome.reason.as_str()));
+    let transcript = open(&paths)?
+        .load()
+        .await
+        .map_err(|error| unusable(&error))?;
+    let (branch, state) = (transcript.messages(), world.state());
     laws::always(branch, &state)?;
-    match outcome {
-        Some(outcome) if outcome.reason == ExitReason::EndTurn => {
-            laws::at_rest(branch, &state, life.blow.is_none())
-        }
-        _ => Ok(()),
+    if outcome.reason == ExitReason::EndTurn {
+        laws::at_rest(branch, &state, process.injection.is_none())?;
     }
+    Ok(Ended::ByItself)
+}
+
+fn open(paths: &Paths) -> Result<SessionStore, Fault> {
+    SessionStore::open(paths).map_err(|error| match error {
+        OpenError::Store(error) => unusable(&error),
+        OpenError::Busy(_) => Law::Usable.broken("a process that has ended has the session open"),
+    })
+}
+
+/// Returns the fault without the file, whose name is another each time.
+fn unusable(error: &StoreError) -> Fault {
+    Law::Usable.broken(format!("{}: {}", error.action, error.reason))
+}
+
+fn not_copied(error: &io::Error) -> Fault {
+    Law::Usable.broken(format!("cannot copy: {error}"))
+}
+
+/// Copies the files of a session.
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let copied = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            fs::create_dir(&copied)?;
+            copy(&entry.path(), &copied)?;
+        } else {
+            fs::copy(entry.path(), copied)?;
+        }
+    }
+    Ok(())
 }
 
 /// Takes over the run that another process has left, if so, or else runs a prompt.
@@ -141,11 +194,11 @@ async fn run(
     let ports = Ports {
         summarizer: provider.clone(),
         provider,
-        store: Arc::new(Disk {
+        store: Arc::new(SimulatedStore {
             world: world.clone(),
             store,
         }),
-        clock: Arc::new(Shared(world.clone())),
+        clock: Arc::new(SharedClock(world.clone())),
         audience: Audience::watching(Arc::new(Unseen)),
         variables: no_variables(),
         agent_id: None,

@@ -8,8 +8,8 @@ use ah_conversation::{
 use async_trait::async_trait;
 use serde_json::json;
 
-use crate::laws::written;
-use crate::plant::Plant;
+use crate::laws::{looked, written};
+use crate::plant::PlantedFault;
 use crate::world::World;
 
 /// A tool that writes a line into the ledger, or only looks.
@@ -44,10 +44,28 @@ impl Simulated {
         ]
     }
 
+    /// Looks for a while, so that calls which run together end in any order; returns what the tool says of it.
+    async fn look(&self, call: &ToolUse) -> String {
+        let (turns, mixed_up) = {
+            let mut state = self.world.state();
+            let mixed_up = state.planted(PlantedFault::ResultsMixedUp, 5);
+            (state.chance.below(4), mixed_up)
+        };
+        for _ in 0..turns {
+            tokio::task::yield_now().await;
+        }
+        let mut state = self.world.state();
+        let last = state.looked.replace(call.id.clone());
+        match last {
+            Some(last) if mixed_up => looked(&last),
+            _ => looked(&call.id),
+        }
+    }
+
     /// Has an effect; returns what the tool says of it.
     fn write(&self, call: &ToolUse) -> String {
         let mut state = self.world.state();
-        let times = if state.planted(Plant::EffectTwice, 5) {
+        let times = if state.planted(PlantedFault::EffectTwice, 5) {
             2
         } else {
             1
@@ -56,7 +74,7 @@ impl Simulated {
             state.ledger.push(call.id.clone());
         }
         state.tell(format!("effect of {}", call.id));
-        if state.planted(Plant::EffectUntold, 5) {
+        if state.planted(PlantedFault::EffectUntold, 5) {
             return "Nothing to do.".to_owned();
         }
         written(&call.id)
@@ -81,7 +99,7 @@ impl Tool for Simulated {
         self.world.moment().await;
         let text = match self.access {
             Access::Unknown => self.write(call),
-            _ => "Looked.".to_owned(),
+            _ => self.look(call).await,
         };
         self.world.moment().await;
         match self.world.state().chance.one_in(6) {

@@ -2,15 +2,16 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ah_conversation::{MailKind, MessageId, ToolUseId};
-use ah_store::SessionStore;
+use ah_conversation::{MailKind, Message, MessageId, ToolUseId};
+use ah_store::{Paths, Queue};
 use ah_testkit::world::Steps;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::chance::Chance;
-use crate::plan::{Blow, Life};
-use crate::plant::Plant;
+use crate::law::{Fault, Law};
+use crate::plan::{Injection, Process};
+use crate::plant::PlantedFault;
 
 /// What a session has come to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +21,7 @@ pub struct Played {
     /// What happened, a line each: the same for the same plan, on every machine.
     pub story: Vec<String>,
     /// What does not hold; `None` if all does.
-    pub fault: Option<String>,
+    pub fault: Option<Fault>,
 }
 
 /// Everything beside the agent.
@@ -34,14 +35,16 @@ pub(crate) struct World {
 /// What has happened so far.
 pub(crate) struct State {
     pub(crate) chance: Chance,
-    plant: Option<Plant>,
+    plant: Option<PlantedFault>,
     pub(crate) turns: usize,
     /// Number of calls of the model.
     pub(crate) calls: usize,
     /// Answers in the present run.
     pub(crate) rounds: usize,
     /// Messages of the last request.
-    pub(crate) requested: Vec<MessageId>,
+    pub(crate) requested: Arc<Vec<Arc<Message>>>,
+    /// The call that looked last.
+    pub(crate) looked: Option<ToolUseId>,
     /// Calls that have had an effect.
     pub(crate) ledger: Vec<ToolUseId>,
     /// Messages whose write was acknowledged.
@@ -52,13 +55,14 @@ pub(crate) struct State {
     pub(crate) mail: Vec<(MailKind, String)>,
     /// Moments of the present process so far.
     moments: usize,
-    blow: Option<(usize, Blow)>,
+    injection: Option<(usize, Injection)>,
     /// Whether the process is still to be killed or interrupted.
     pub(crate) will_be_stopped: bool,
     pub(crate) interrupt: CancellationToken,
-    store: Option<Arc<SessionStore>>,
+    /// Where the session is.
+    paths: Paths,
     story: Vec<String>,
-    pub(crate) fault: Option<String>,
+    pub(crate) fault: Option<Fault>,
 }
 
 impl State {
@@ -67,39 +71,35 @@ impl State {
     }
 
     /// Notes what does not hold. The first counts.
-    pub(crate) fn fail(&mut self, fault: String) {
+    pub(crate) fn fail(&mut self, fault: Fault) {
         self.fault.get_or_insert(fault);
     }
 
     /// Returns whether a fault is planted, and shows itself now: once in `times`.
-    pub(crate) fn planted(&mut self, plant: Plant, times: usize) -> bool {
+    pub(crate) fn planted(&mut self, plant: PlantedFault, times: usize) -> bool {
         self.plant == Some(plant) && self.chance.one_in(times)
-    }
-
-    /// Returns words with a number of their own.
-    pub(crate) fn said(&mut self, verb: &str, words: usize) -> String {
-        format!("{verb} {}", words * self.turns)
     }
 }
 
 impl World {
-    pub(crate) fn new(plant: Option<Plant>) -> Self {
+    pub(crate) fn new(paths: Paths, plant: Option<PlantedFault>) -> Self {
         let state = State {
             chance: Chance::new(0),
             plant,
             turns: 0,
             calls: 0,
             rounds: 0,
-            requested: Vec::new(),
+            requested: Arc::default(),
+            looked: None,
             ledger: Vec::new(),
             acknowledged: Vec::new(),
             ended: Vec::new(),
             mail: Vec::new(),
             moments: 0,
-            blow: None,
+            injection: None,
             will_be_stopped: false,
             interrupt: CancellationToken::new(),
-            store: None,
+            paths,
             story: Vec::new(),
             fault: None,
         };
@@ -120,69 +120,71 @@ impl World {
             let mut state = self.state();
             let now = state.moments;
             state.moments += 1;
-            state.blow.is_some_and(|(at, _)| at == now)
+            state.injection.is_some_and(|(at, _)| at == now)
         };
         if is_now {
-            self.strike().await;
+            self.inject().await;
         }
     }
 
     /// Lets come what is to come upon the process, unless it has.
-    pub(crate) async fn strike(&self) {
-        let (blow, store) = {
-            let mut state = self.state();
-            (state.blow.take(), state.store.clone())
-        };
-        match blow {
+    pub(crate) async fn inject(&self) {
+        let injection = self.state().injection.take();
+        match injection {
             None => {}
-            Some((_, Blow::Kill)) => {
+            Some((_, Injection::Kill)) => {
                 self.state().tell("it is killed".to_owned());
                 self.killed.notify_one();
                 std::future::pending::<()>().await;
             }
-            Some((_, Blow::Interrupt)) => {
+            Some((_, Injection::Interrupt)) => {
                 let mut state = self.state();
                 state.will_be_stopped = false;
                 state.tell("it is interrupted".to_owned());
                 state.interrupt.cancel();
             }
-            Some((_, Blow::Mail(kind))) => {
-                if let Some(store) = store {
-                    self.queue(&store, kind).await;
-                }
-            }
+            Some((_, Injection::Mail(kind))) => self.queue(kind),
         }
     }
 
     /// Queues a message, as another process does.
-    pub(crate) async fn queue(&self, store: &SessionStore, kind: MailKind) {
-        let text = format!("mail-{}.", self.state().mail.len() + 1);
-        match store.send(kind, text.clone()).await {
+    pub(crate) fn queue(&self, kind: MailKind) {
+        let mut state = self.state();
+        let text = format!("mail-{}.", state.mail.len() + 1);
+        match Queue::open(&state.paths).and_then(|queue| queue.send(kind, &text)) {
             Ok(_) => {
-                let mut state = self.state();
                 state.tell(format!("{text} is queued ({kind:?})"));
                 state.mail.push((kind, text));
             }
-            Err(error) => self.state().fail(format!("mail cannot be queued: {error}")),
+            Err(error) => {
+                let what = format!("{}: {}", error.action, error.reason);
+                state.fail(Law::Usable.broken(what));
+            }
         }
     }
 
-    /// Begins a process that has the session open.
-    pub(crate) fn begin(&self, life: &Life, store: &Arc<SessionStore>) {
+    /// Begins a process.
+    pub(crate) fn begin(&self, process: &Process) {
         let mut state = self.state();
-        state.tell(life.to_string());
-        state.chance = Chance::new(life.seed);
+        state.tell(process.to_string());
+        state.chance = Chance::new(process.seed);
         state.rounds = 0;
         state.moments = 0;
-        state.blow = life.blow;
-        state.will_be_stopped = matches!(life.blow, Some((_, Blow::Kill | Blow::Interrupt)));
+        state.injection = process.injection;
+        state.will_be_stopped = matches!(
+            process.injection,
+            Some((_, Injection::Kill | Injection::Interrupt))
+        );
         state.interrupt = CancellationToken::new();
-        state.store = Some(store.clone());
     }
 
-    /// Ends the process: it has nothing open any more.
-    pub(crate) fn end(&self) {
-        self.state().store = None;
+    pub(crate) fn paths(&self) -> Paths {
+        self.state().paths.clone()
+    }
+
+    /// Moves the session to another place: what has it open there has it no more.
+    pub(crate) fn moved(&self, paths: Paths) {
+        self.state().paths = paths;
     }
 
     /// Returns what the session has come to.

@@ -337,7 +337,9 @@ fn run(place: &Place, options: &[&str], turns: impl Iterator<Item = Turn>) -> Ve
         Err(running) => panic!("it hangs: {:?}", running.kill()),
     };
     let connection = rusqlite::Connection::open(&database).unwrap();
-    let query = "SELECT CAST(tool_output AS TEXT) FROM content_blocks WHERE block_type = 'tool_result' ORDER BY rowid";
+    // An output that is too large is in a file: what the model saw of it is enough.
+    let query = "SELECT COALESCE(CAST(tool_output AS TEXT), content) FROM content_blocks \
+                 WHERE block_type = 'tool_result' ORDER BY rowid";
     let mut statement = connection.prepare(query).unwrap();
     let rows = statement.query_map([], |row| row.get(0)).unwrap();
     let results: Vec<String> = rows.collect::<Result<_, _>>().unwrap();

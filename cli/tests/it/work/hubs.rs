@@ -218,7 +218,7 @@ fn a_hub_that_is_not_known_is_asked_for() {
     let work = || site.world.asking(&server, ["work", "--dry-run"]);
     let ended = work().run().expect(1);
     insta::assert_snapshot!(ended.stderr, @r"
-    error: what kind of hub `code.example` is, is not known
+    error: unknown kind of hub: `code.example`
     hint: set `work.hub.kind` to github, gitlab or forgejo
     ");
     let hub = site.speaking(Dialect::GitLab);

@@ -1,45 +1,52 @@
-//! The store between the agent and the real one: a process may be killed before each write and after it, and faults are planted
-//! here.
+//! The store between the agent and the real one: a process may be killed before each write and after it, and faults of stores are
+//! planted here.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ah_conversation::{
-    Branch, ContentBlock, Mail, MailKind, Mailbox, Message, OutputPage, Record, SharedState, Store,
-    StoreError, ToolUseId, Transcript,
+    Branch, ContentBlock, Mail, MailKind, Mailbox, Message, OutputPage, Record, Role, SharedState,
+    Store, StoreError, ToolUseId, Transcript,
 };
 use ah_store::SessionStore;
 use async_trait::async_trait;
 
-use crate::plant::Plant;
+use crate::plant::PlantedFault;
 use crate::world::World;
 
-pub(crate) struct Disk {
+pub(crate) struct SimulatedStore {
     pub(crate) world: Arc<World>,
     pub(crate) store: Arc<SessionStore>,
 }
 
-impl Disk {
+impl SimulatedStore {
     /// Returns what is really written of `records`.
     fn kept(&self, mut records: Vec<Record>) -> Vec<Record> {
         let mut state = self.world.state();
-        if state.planted(Plant::UnwrittenAcknowledged, 8) {
+        if state.planted(PlantedFault::UnwrittenAcknowledged, 8) {
             records.clear();
         }
-        if state.planted(Plant::MessageLost, 8) {
+        if state.planted(PlantedFault::MessageLost, 8) {
             records.retain(|record| !matches!(record, Record::Message(_)));
         }
-        if state.planted(Plant::StartNotJournalled, 1) {
+        if state.planted(PlantedFault::StartNotJournalled, 1) {
             records.retain(|record| !matches!(record, Record::CallStarted(_)));
         }
-        if state.planted(Plant::EndNotJournalled, 1) {
+        if state.planted(PlantedFault::EndNotJournalled, 1) {
             records.retain(|record| !matches!(record, Record::CallFinished(_)));
         }
-        if state.planted(Plant::ResultsSwapped, 1) {
+        if state.planted(PlantedFault::ResultsSwapped, 1) {
             for record in &mut records {
                 if let Record::Message(message) = record {
                     *message = Arc::new(swapped(message));
+                }
+            }
+        }
+        if state.planted(PlantedFault::WordsChanged, 1) {
+            for record in &mut records {
+                if let Record::Message(message) = record {
+                    *message = Arc::new(reworded(message));
                 }
             }
         }
@@ -63,8 +70,17 @@ fn swapped(message: &Message) -> Message {
     message
 }
 
+/// Returns a message in which the user has said something more.
+fn reworded(message: &Message) -> Message {
+    let mut message = message.clone();
+    if message.role == Role::User {
+        message.content.push(ContentBlock::text("And more."));
+    }
+    message
+}
+
 #[async_trait]
-impl Store for Disk {
+impl Store for SimulatedStore {
     async fn load(&self) -> Result<Transcript, StoreError> {
         self.store.load().await
     }
@@ -116,18 +132,18 @@ impl Store for Disk {
 }
 
 #[async_trait]
-impl Mailbox for Disk {
+impl Mailbox for SimulatedStore {
     async fn mail(&self, kind: MailKind) -> Result<Vec<Mail>, StoreError> {
         self.world.moment().await;
         let mut mail = (&*self.store as &dyn Store).mail(kind).await?;
         let mut state = self.world.state();
-        if state.planted(Plant::MailLost, 1) {
+        if state.planted(PlantedFault::MailLost, 1) {
             mail.clear();
         }
-        if state.planted(Plant::MailReversed, 1) {
+        if state.planted(PlantedFault::MailReversed, 1) {
             mail.reverse();
         }
-        if state.planted(Plant::MailTwice, 1) {
+        if state.planted(PlantedFault::MailTwice, 1) {
             let again = mail.clone().into_iter().map(|mail| Mail {
                 id: format!("{}-again", mail.id).into(),
                 ..mail

@@ -1,0 +1,48 @@
+//! The names of what must hold, and of what does not.
+
+use std::fmt;
+
+/// What must hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Law {
+    /// A request continues the one before, with the same messages.
+    Continued,
+    /// The history of a request is one that every vendor accepts.
+    Accepted,
+    /// What was acknowledged is there: messages in order, and results of calls as they were journalled.
+    Kept,
+    /// No call has its effect twice, and none is reported that did not happen.
+    Once,
+    /// Each effect is reported, or as one that may have happened.
+    Reported,
+    /// Queued messages arrive once and in order.
+    Delivered,
+    /// Each run ends.
+    Ended,
+    /// No store and no queue fails.
+    Usable,
+}
+
+/// A law that does not hold, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// The law.
+    pub law: Law,
+    /// What is the case instead, a sentence.
+    pub what: String,
+}
+
+impl Law {
+    pub(crate) fn broken(self, what: impl Into<String>) -> Fault {
+        Fault {
+            law: self,
+            what: what.into(),
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} does not hold: {}", self.law, self.what)
+    }
+}
