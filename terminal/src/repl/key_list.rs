@@ -14,13 +14,15 @@ const ABOUT: usize = 16;
 /// Lines of a terminal that are kept for others: the rule, the typed text, the line at the bottom, and one that stays free.
 const OTHERS: usize = 4;
 
-/// Returns the rows for a terminal of this size, from one of them on.
+/// Returns the rows for a terminal of this size, from one of them on; none if it has no room for one and the place in the list.
 pub fn shown(from: usize, size: (usize, usize)) -> Vec<String> {
     let (columns, rows, room) = (size.0, rows(size.0), room(size.1));
     if rows.len() <= room {
         return rows;
     }
-    let most = room.saturating_sub(1).max(1);
+    let Some(most) = room.checked_sub(1).filter(|most| *most > 0) else {
+        return Vec::new();
+    };
     let from = from.min(rows.len() - most);
     let place = format!("  {}-{} of {}, Up, Down", from + 1, from + most, rows.len());
     let mut part = rows[from..from + most].to_vec();
@@ -28,18 +30,18 @@ pub fn shown(from: usize, size: (usize, usize)) -> Vec<String> {
     part
 }
 
-/// Returns the first row after a step up or down; `None` if all rows are in sight.
+/// Returns the first row after a step up or down; `None` if all rows are in sight, or none can be.
 pub fn step(from: usize, is_down: bool, size: (usize, usize)) -> Option<usize> {
     let (rows, room) = (rows(size.0).len(), room(size.1));
-    let last = rows.saturating_sub(room.saturating_sub(1).max(1));
-    (rows > room).then(|| match is_down {
+    let last = (rows + 1).saturating_sub(room);
+    (rows > room && room > 1).then(|| match is_down {
         true => (from + 1).min(last),
         false => from.min(last).saturating_sub(1),
     })
 }
 
 fn room(lines: usize) -> usize {
-    lines.saturating_sub(OTHERS).max(1)
+    lines.saturating_sub(OTHERS)
 }
 
 /// Returns all rows: a key and what it does, in two columns if they fit.
@@ -83,11 +85,14 @@ mod tests {
             (20, 8),
             (80, 8),
             (20, 50),
+            (20, 6),
+            (20, 5),
+            (20, 3),
         ] {
             let (mut from, mut seen) = (0, Vec::new());
             loop {
                 let rows = shown(from, size);
-                assert!(rows.len() <= size.1 - 4, "{size:?}: {rows:?}");
+                assert!(rows.len() <= size.1.saturating_sub(4), "{size:?}: {rows:?}");
                 assert!(rows.iter().all(|row| width(row) <= size.0), "{rows:?}");
                 let Some(next) = step(from, true, size) else {
                     seen.extend(rows);
@@ -104,6 +109,7 @@ mod tests {
                 }
                 from = next;
             }
+            let all = if size.1 < 6 { &[][..] } else { &all };
             assert_eq!(words(&seen), all, "{size:?}");
             assert_eq!(step(0, false, size).unwrap_or_default(), 0);
         }
