@@ -23,15 +23,16 @@ pub fn run(config: &Config, plan: &SessionPlan, form: Json) -> Result<u8, Error>
     let held = held::Held::of(&tree.events()?);
     calls.retain(is_of_model);
     let catalog = config.catalog()?;
+    let keeps_warm = { config.exchange.keep_warm.as_ref() }.is_some_and(|set| set.value > 0);
     if form.json {
         let mut all = to_json(&calls);
-        all["cache_saved_usd"] = json!(cache::saved(&calls, &catalog));
-        all["kept_warm"] = cache::Warming::of(&calls, &catalog).to_json();
+        all["cache_saved_usd"] = json!(cache::saved(&calls, &catalog, keeps_warm));
+        all["kept_warm"] = cache::Warming::of(&calls, &catalog, keeps_warm).to_json();
         all["held"] = held.to_json();
         print_json(&all)
     } else {
-        let warming = cache::Warming::of(&calls, &catalog).line();
-        let cache = cache::lines(&calls, &catalog) + &warming;
+        let warming = cache::Warming::of(&calls, &catalog, keeps_warm).line();
+        let cache = cache::lines(&calls, &catalog, keeps_warm) + &warming;
         print(&(lines(&calls) + &breaks(&calls) + &cache + &held.line()))
     }
 }
@@ -322,7 +323,7 @@ mod tests {
             ..call(Some("anthropic"), "claude-sonnet-4-5", None)
         };
         let catalog = Catalog::built_in();
-        let lines = |calls: &[ApiCall]| cache::lines(calls, &catalog);
+        let lines = |calls: &[ApiCall]| cache::lines(calls, &catalog, true);
         insta::assert_snapshot!(lines(&[missed(Some("`tools[1]` is new")), missed(None)]), @"
         the cache saved $0.0486
         call 1 read 9.0k of 12.0k cached tokens: `tools[1]` is new, compared with the previous request

@@ -7,8 +7,9 @@ use ah_terminal::print::count;
 use serde_json::{Value, json};
 
 /// Returns what the cache saved in dollars at the prices of `catalog`, negative if writing to it cost more than reading
-/// saved; `None` if no price is known or it was not used.
-pub fn saved(calls: &[ApiCall], catalog: &Catalog) -> Option<f64> {
+/// saved; `None` if no price is known or it was not used. Only where it is set that conversations are kept warm, a call may be
+/// for that.
+pub fn saved(calls: &[ApiCall], catalog: &Catalog, keeps_warm: bool) -> Option<f64> {
     let of_call = |call: &ApiCall| {
         let usage = &call.usage;
         let without = Usage {
@@ -16,7 +17,7 @@ pub fn saved(calls: &[ApiCall], catalog: &Catalog) -> Option<f64> {
             output_tokens: usage.output_tokens,
             ..Usage::default()
         };
-        if is_warming(call) {
+        if keeps_warm && is_warming(call) {
             // It answers nothing: what it saves, the next request reads.
             return Some(-cost_of(call, catalog)?);
         }
@@ -55,9 +56,12 @@ pub struct Warming {
 
 impl Warming {
     /// Returns what it saved in `calls` at the prices of `catalog`: what the request after a pause has read, it would have had to
-    /// write.
-    pub fn of(calls: &[ApiCall], catalog: &Catalog) -> Self {
+    /// write. There is nothing where it is not set.
+    pub fn of(calls: &[ApiCall], catalog: &Catalog, keeps_warm: bool) -> Self {
         let mut sums = Self::default();
+        if !keeps_warm {
+            return sums;
+        }
         let mut is_warm = false;
         for call in calls {
             if is_warming(call) {
@@ -110,8 +114,8 @@ fn spared(call: &ApiCall, catalog: &Catalog) -> Option<f64> {
 }
 
 /// Returns a line about what the cache saved, and one for each call that missed it.
-pub fn lines(calls: &[ApiCall], catalog: &Catalog) -> String {
-    let saved = saved(calls, catalog).map(|dollars| match dollars {
+pub fn lines(calls: &[ApiCall], catalog: &Catalog, keeps_warm: bool) -> String {
+    let saved = saved(calls, catalog, keeps_warm).map(|dollars| match dollars {
         saved if saved >= 0.0 => format!("the cache saved ${saved:.4}\n"),
         lost => format!("the cache cost ${:.4} more than it saved\n", -lost),
     });
@@ -179,15 +183,19 @@ mod tests {
             (vec![warms(), answer(0, MILLION)], 1, -0.5),
             (vec![answer(0, MILLION), warms()], 1, -0.5),
         ] {
-            let warming = Warming::of(&calls, &catalog);
+            let warming = Warming::of(&calls, &catalog, true);
             assert_eq!(warming.requests, requests);
             assert!((warming.saved - saved).abs() < 0.001, "{warming:?} {saved}");
             // What it costs does not count as saved by the cache.
             let answers: Vec<_> = calls.iter().filter(|it| !is_warming(it)).cloned().collect();
-            let all = super::saved(&answers, &catalog).unwrap_or_default();
+            let all = super::saved(&answers, &catalog, true).unwrap_or_default();
             let all = all - requests as f64 * 0.5;
-            let told = super::saved(&calls, &catalog).unwrap_or_default();
+            let told = super::saved(&calls, &catalog, true).unwrap_or_default();
             assert!((told - all).abs() < 0.001, "{told} {all}");
+            // Where nothing is kept warm, it is another call that reads the cache.
+            let told = super::saved(&calls, &catalog, false).unwrap_or_default();
+            assert_eq!(Warming::of(&calls, &catalog, false), Warming::default());
+            assert_eq!(told > all + 0.001, requests > 0, "{told} {all}");
         }
     }
 }
