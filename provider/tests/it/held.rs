@@ -693,3 +693,21 @@ async fn the_next_process_goes_on_with_what_is_held() {
         }
     }
 }
+
+/// A question without tools is hardly continued, so that its note would only lie there.
+#[tokio::test]
+async fn no_note_is_left_of_a_question_without_tools() {
+    let kept = Arc::new(Noted::default());
+    let notes: Arc<dyn Notes> = kept.clone();
+    let server = Server::new([says("One."), says("Two.")]);
+    let url = server.url();
+    let provider = noting(&url, Held::Threads, ConversationState::On, Some(&notes));
+    for (tools, expected) in [(vec![], 0), (vec![tool("read")], 1)] {
+        let request = Request {
+            tools: tools.into(),
+            ..crate::requests::request(vec![crate::requests::user("Hi")])
+        };
+        provider.stream(request).count().await;
+        assert_eq!(kept.0.lock().expect("notes").len(), expected);
+    }
+}
