@@ -344,16 +344,25 @@ fn a_word_behind_resume_that_names_no_session_is_an_error() {
         (
             &["-r", "refactorign", "go on"][..],
             "refactorign",
-            "refactorign go on",
+            "-r -- refactorign 'go on'",
         ),
-        (&["-r", "refactorign"], "refactorign", "refactorign"),
-        (&["-r", "fix", "-m", "opus", "it"], "fix", "fix it"),
+        (&["-r", "refactorign"], "refactorign", "-r -- refactorign"),
+        (
+            &["-r", "fix", "-m", "opus", "it's $it"],
+            "fix",
+            r"-mopus -r -- fix 'it'\''s $it'",
+        ),
+        (
+            &["--model", "my opus", "-r", "old/it.db"],
+            "old/it.db",
+            "'--model=my opus' -r -- old/it.db",
+        ),
         (
             &["-r", "no such title", "hi"],
             "no such title",
-            "no such title hi",
+            "-r -- 'no such title' hi",
         ),
-        (&["-r", "01ARZ", "go"], "01ARZ", "01ARZ go"),
+        (&["-r", "01ARZ", "go"], "01ARZ", "-r -- 01ARZ go"),
     ] {
         let error = parse_words(words).unwrap_err();
         assert_eq!(
@@ -361,9 +370,12 @@ fn a_word_behind_resume_that_names_no_session_is_an_error() {
             format!("no session has the id or name `{word}`")
         );
         let hint = error.hint.unwrap();
-        let way = format!("to send it as a prompt: ah -r -- {prompt}");
-        assert!(hint.contains(&way), "{hint}");
+        let way = format!("to send it as a prompt: ah {prompt}");
+        assert!(hint.ends_with(&way), "{hint}");
+        let names_file = hint.contains("ah '--model=my opus' --db old/it.db; ");
+        assert_eq!(names_file, word.contains('/'), "{hint}");
     }
+    assert!(parse_words(&["-r", "--", "--", "x"]).is_ok());
 }
 
 #[test]

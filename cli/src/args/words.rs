@@ -7,6 +7,7 @@
 //! session, and lists take all further words.
 
 use std::ffi::{OsStr, OsString};
+use std::path::Path;
 
 use ah_config::Error;
 use ah_conversation::{Effort, Interface, ToolName};
@@ -93,11 +94,25 @@ impl Sorted {
         if self.subcommand.is_some() || *word != *first.to_string_lossy() || is_prompt {
             return Ok(());
         }
-        let words = self.words.iter().map(|word| word.to_string_lossy());
-        let prompt = words.collect::<Vec<_>>().join(" ");
         let error = Error::usage(format!("no session has the id or name `{word}`"));
+        let is_file = word.contains('/') || Path::new(&*word).is_file();
+        let options = self.options.iter().filter(|option| *option != NO_SESSION);
+        let quoted = |words: Vec<&OsString>| {
+            let words = words.into_iter().map(|word| in_shell(word) + " ");
+            words.collect::<String>()
+        };
+        let options = quoted(options.collect());
+        let file = match is_file {
+            true => format!(
+                "a database is named by --db: ah {options}--db {}; ",
+                in_shell(first)
+            ),
+            false => String::new(),
+        };
+        let prompt = quoted(self.words.iter().collect());
         Err(error.hint(format!(
-            "`ah sessions` lists them; to send it as a prompt: ah -r -- {prompt}"
+            "{file}`ah sessions` lists them; to send it as a prompt: ah {options}-r -- {}",
+            prompt.trim_end()
         )))
     }
 
@@ -179,7 +194,7 @@ pub fn sort(
         };
         rules.take(option, &argument, &mut takes, &mut sorted.options);
         if sorted.options.last().is_some_and(|last| last == NO_SESSION) {
-            sorted.behind_resume = arguments.peek().cloned();
+            sorted.behind_resume = arguments.peek().filter(|next| *next != "--").cloned();
         }
     }
     sorted
@@ -294,6 +309,16 @@ fn is_configuration(word: &str) -> bool {
     let is_path = word.ends_with(".json") || word.contains('/');
     word.starts_with('{')
         || (is_path && !word.starts_with('-') && !word.contains(char::is_whitespace))
+}
+
+/// Returns a word as it is typed in a shell.
+fn in_shell(word: &OsStr) -> String {
+    let word = word.to_string_lossy();
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./=:,@%+".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.into_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
 }
 
 /// Converts `maxTurns` to `max-turns`.
