@@ -19,9 +19,11 @@ use crate::bounds::{Bounds, Withheld};
 const TRIES: usize = 3;
 
 impl Bounds {
-    /// Returns whether this kernel can keep a command within bounds.
+    /// Returns whether this machine can keep a command within bounds.
     pub fn can_be_kept() -> bool {
-        landlock::is_new_enough()
+        static CAN: LazyLock<bool> =
+            LazyLock::new(|| landlock::is_new_enough() && landlock::folders_at_top().is_ok());
+        *CAN
     }
 
     /// Has `command` start within these bounds, in a session of its own, without the terminal of this process.

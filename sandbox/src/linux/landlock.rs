@@ -93,7 +93,7 @@ pub(crate) fn bounded(bounds: &Bounds) -> SetupResult<OwnedFd> {
     let devices = devices.map(|name| Rule::new(Path::new(DEVICES).join(name), device));
     let writable = { bounds.writable.iter() }.map(|path| Rule::new(path, rights(Access::ALL)));
     let mut rules: Vec<_> = devices.into_iter().chain(writable).collect();
-    readable(&bounds.hidden, &mut rules);
+    readable(&bounds.hidden, &mut rules)?;
     let governed = |abi| AccessFs::from_all(abi) & !listed;
     let scope = Scope::AbstractUnixSocket | Scope::Signal;
     let ruleset = ruleset(governed, AccessNet::from_all(BEST), scope, rules)
@@ -105,22 +105,32 @@ pub(crate) fn bounded(bounds: &Bounds) -> SetupResult<OwnedFd> {
 const DEVICES: &str = "/dev";
 
 /// Adds the rules for reading everything but devices, and what is hidden.
-fn readable(hidden: &[PathBuf], rules: &mut Vec<Rule>) {
+fn readable(hidden: &[PathBuf], rules: &mut Vec<Rule>) -> SetupResult<()> {
     let around = Around::new(hidden);
     let top = Path::new("/");
     if around.hidden.contains(top) {
-        return;
+        return Ok(());
     }
-    for entry in fs::read_dir(top).into_iter().flatten().flatten() {
+    for entry in folders_at_top()?.flatten() {
         let path = entry.path();
         // The target of a link has rules at its own path.
         let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
         if !is_link && path != Path::new(DEVICES) {
+            // What is mounted on demand is there from now on, so that the rule is for it.
+            let mut as_folder = File::options();
+            as_folder.custom_flags(libc::O_PATH | libc::O_DIRECTORY);
+            let _ = as_folder.read(true).open(&path);
             around.add(&path, Access::READ, rules);
         }
     }
     let shared = Path::new(DEVICES).join("shm");
     around.add(&shared, Access::READ, rules);
+    Ok(())
+}
+
+/// Lists what is at the top, where everything but devices has a rule.
+pub(crate) fn folders_at_top() -> SetupResult<fs::ReadDir> {
+    fs::read_dir("/").map_err(|error| format!("landlock: cannot list `/`: {error}"))
 }
 
 /// Returns the ruleset that refuses what it governs of an ABI's accesses to files, and of those to the network, but for what
