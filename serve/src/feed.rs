@@ -40,11 +40,11 @@ pub(crate) struct LastSeen {
 }
 
 impl LastSeen {
-    /// A message that a client names, and that is not told again.
+    /// A message that a client names. Whether it has what a check has shown is not known: that comes again.
     pub(crate) fn named(id: String) -> Self {
         Self {
             id,
-            is_judged: true,
+            is_judged: false,
         }
     }
 }
@@ -479,6 +479,9 @@ mod tests {
         assert_eq!((news(false), news(true)), (String::new(), String::new()));
         fake.passes("B");
         assert_eq!((news(false), news(true)), ("B".to_owned(), String::new()));
+        // Nobody knows whether a client that comes back had it.
+        let back = feed.after(Some(&LastSeen::named("B".to_owned())), 9, None);
+        assert_eq!(back.unwrap().entries.len(), 1);
         fake.goes(&["a", "B", "c"]);
         assert_eq!(
             (news(false), news(true)),

@@ -485,7 +485,7 @@ impl Lives {
         if let (Some(live), Some(ended)) = (&live, &ended)
             && !live.is_watched()
         {
-            self.call(&session, false, how(ended));
+            self.call(&session, false, &how(ended));
         }
         if let Some(live) = live {
             live.end(ended);
@@ -526,14 +526,21 @@ fn summary(question: &Asked) -> String {
     neutralise(&about).into_owned()
 }
 
-fn how(ended: &Ended) -> &'static str {
-    match (ended.is_stopped, ended.is_error) {
-        (true, _) => "interrupted",
-        (false, true) => "failed",
-        (false, false) => {
-            { ended.verification.as_ref() }.map_or("finished", |known| known.evidence.word())
-        }
-    }
+fn how(ended: &Ended) -> String {
+    let known = match (ended.is_stopped, ended.is_error) {
+        (true, _) => return "interrupted".to_owned(),
+        (false, true) => return "failed".to_owned(),
+        (false, false) => ended.verification.as_ref(),
+    };
+    let Some(known) = known else {
+        return "finished".to_owned();
+    };
+    let recorded = if known.is_replayed {
+        " (as recorded)"
+    } else {
+        ""
+    };
+    format!("{}{recorded}", known.evidence.word())
 }
 
 /// Returns why answers do not fit a question: they name none of its picks, or something else.
@@ -566,4 +573,27 @@ fn now_ms() -> i64 {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use ah_conversation::{Evidence, Verification};
+
+    use super::*;
+
+    #[test]
+    fn a_recorded_run_is_told_as_one() {
+        let told = |is_replayed| {
+            how(&Ended {
+                verification: Some(Verification {
+                    evidence: Evidence::Verified,
+                    is_replayed,
+                    ..Verification::not_tried("make", 1)
+                }),
+                ..Ended::default()
+            })
+        };
+        assert_eq!(told(false), "verified");
+        assert_eq!(told(true), "verified (as recorded)");
+    }
 }
