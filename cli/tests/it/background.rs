@@ -225,6 +225,18 @@ fn a_prompt_for_a_busy_session_is_queued() {
             assert!(refused.stderr.contains(part), "{}", refused.stderr);
         }
     }
+    // It has no place for a check either.
+    for words in [
+        &["-r", &session, "/goal do it --until false"][..],
+        &["-d", "-r", &session, "/goal do it --until false"],
+        &["-r", &session, "--until", "false", "Do it."],
+        &["-d", "-r", &session, "--until", "false", "Do it."],
+    ] {
+        let refused = { world.asking_as_typed(&server, words.iter().copied()) }.run();
+        assert_ne!(refused.code, Some(0), "{words:?}");
+        let told = "is open in another ah";
+        assert!(refused.stderr.contains(told), "{}", refused.stderr);
+    }
     let attached = world.as_typed(["attach", &session]).start();
     attached.wait_for_notice("> Do it.");
     world.write("go", "");
