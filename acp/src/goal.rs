@@ -33,6 +33,7 @@ impl Held {
                 Ok(None)
             }
             Some(Goal::Off) => {
+                self.place.end_check().map_err(refused)?;
                 session.set_check(None);
                 self.editor.say("Runs end when the model ends its turn.");
                 Ok(None)
@@ -40,7 +41,8 @@ impl Held {
             Some(Goal::Is(words, command)) => {
                 if !session.has_check(command) {
                     let tell = |text: &str| self.editor.notice(text);
-                    let check = self.place.check(command, &tell).map_err(refused)?;
+                    let mode = session.settings().permissions.mode;
+                    let check = self.place.check(command, mode, &tell).map_err(refused)?;
                     if !words.is_empty() {
                         let note = format!("{NOTE} {}", about_check(check.command()));
                         prompt.attached.insert(0, note);
@@ -48,7 +50,7 @@ impl Held {
                     session.set_check(Some(check));
                 }
                 Ok(Some(Prompt {
-                    text: words.to_owned(),
+                    text: words.into_owned(),
                     ..prompt
                 }))
             }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema::{ContentBlock, EmbeddedResourceResource, ResourceLink};
-use ah_conversation::NOTE;
+use ah_conversation::{Goal, NOTE};
 use ah_desk::Prompt;
 
 use crate::fault::invalid;
@@ -16,7 +16,7 @@ pub(crate) fn of(blocks: Vec<ContentBlock>, folder: &Path) -> Result<Prompt, Err
         match block {
             ContentBlock::Text(text) => prompt.text.push_str(&text.text),
             ContentBlock::Image(image) => prompt.pictures.push(image.data),
-            ContentBlock::ResourceLink(link) => prompt.text.push_str(&mention(&link, folder)),
+            ContentBlock::ResourceLink(link) => name_in(&mut prompt.text, &mention(&link, folder)),
             ContentBlock::Resource(resource) => match resource.resource {
                 EmbeddedResourceResource::TextResourceContents(content) => {
                     let place = escaped(&content.uri);
@@ -25,7 +25,7 @@ pub(crate) fn of(blocks: Vec<ContentBlock>, folder: &Path) -> Result<Prompt, Err
                         "{NOTE} Attached by the editor:\n<resource uri=\"{place}\">\n{text}\n</resource>"
                     ));
                     if prompt.text.is_empty() || prompt.text.ends_with(char::is_whitespace) {
-                        prompt.text.push_str(&shown(&content.uri, folder));
+                        name_in(&mut prompt.text, &shown(&content.uri, folder));
                     }
                 }
                 _ => return Err(invalid("only text can be attached")),
@@ -38,6 +38,14 @@ pub(crate) fn of(blocks: Vec<ContentBlock>, folder: &Path) -> Result<Prompt, Err
         return Err(invalid("the prompt is empty"));
     }
     Ok(prompt)
+}
+
+/// Adds a name to the text. Names are not typed: none makes a goal of it, or is part of the command of one.
+fn name_in(text: &mut String, name: &str) {
+    if Goal::in_prompt(&format!("{text}{name}")).is_some() {
+        text.push('\n');
+    }
+    text.push_str(name);
 }
 
 /// Returns how a linked resource is named in the text: a file as `@PATH`, anything else by its name and address.
@@ -118,6 +126,33 @@ mod tests {
         }
     }
 
+    /// Names come from elsewhere: none runs as a part of a check, or sets one.
+    #[test]
+    fn a_name_is_no_part_of_a_goal() {
+        let typed = || "/goal mend it --until make ".into();
+        let evil = || link("a", "file:///work/;evil");
+        for (blocks, expected) in [
+            (vec![typed(), evil()], Some((true, Some("make")))),
+            (
+                vec!["/goal mend it ".into(), link("x --until evil", "http://x/")],
+                Some((true, None)),
+            ),
+            (vec![link("/goal x --until evil", "http://x/")], None),
+            (vec![link("a", "/goal --until evil")], None),
+            (
+                vec!["/go".into(), link("al --until evil", "http://x/")],
+                None,
+            ),
+        ] {
+            let text = prompt(blocks).unwrap().text;
+            let goal = match Goal::in_prompt(&text) {
+                Some(Goal::Is(words, command)) => Some((!words.is_empty(), command)),
+                _ => None,
+            };
+            assert_eq!(goal, expected, "{text}");
+        }
+    }
+
     #[test]
     fn attached_texts_and_pictures_stand_beside_the_text() {
         let content = TextResourceContents::new("fn main() {}", "file:///work/\"a\".rs");
@@ -135,6 +170,7 @@ mod tests {
                     .to_owned(),
             ],
             pictures: vec!["AAAA".to_owned()],
+            ..Prompt::default()
         };
         assert_eq!(found, Ok(expected));
     }

@@ -2,7 +2,7 @@
 //!
 //! Reading blocks, and happens before signal handlers are installed, so Ctrl-C ends the program as usual.
 
-use ah_conversation::{Interface, encoding};
+use ah_conversation::{Goal, Interface, encoding};
 use std::io::{self, IsTerminal, Read, Write};
 use std::os::fd::AsFd;
 
@@ -41,6 +41,10 @@ pub fn prompt(typed: Option<&str>, interface: Interface) -> Result<Option<String
             }
             let is_terminal = stdin.is_terminal();
             let text = read(stdin)?;
+            if typed.is_none() && !is_terminal && Goal::in_prompt(&text).is_some() {
+                let error = Error::usage("`/goal` is not read from a pipe: its command would run");
+                return Err(error.hint("type it, or name the check with --until"));
+            }
             if is_terminal && text.is_empty() {
                 let _ = io::stderr().write_all(b"\n");
             }

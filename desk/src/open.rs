@@ -38,15 +38,24 @@ pub trait Place: Send + Sync {
     async fn content(&self, prompt: Prompt) -> Result<Vec<ContentBlock>, Refusal>;
 
     /// Seals the files of a check of the session (`/goal`); `tell` is told which. Without a command, it is that of the settings.
+    /// `mode` is that of the session.
     ///
     /// # Errors
     ///
-    /// If there is none, or it cannot be sealed or confined.
+    /// If there is none, the settings have another one, the rules do not let it run, or it cannot be sealed or confined.
     fn check(
         &self,
         command: Option<&str>,
+        mode: PermissionMode,
         tell: &(dyn Fn(&str) + Sync),
     ) -> Result<Arc<dyn Check>, Refusal>;
+
+    /// Lets the session go on without its check (`/goal off`).
+    ///
+    /// # Errors
+    ///
+    /// If it is that of the settings, or was given when the program was started.
+    fn end_check(&self) -> Result<(), Refusal>;
 
     /// Records that the session continues with this model.
     ///
@@ -89,6 +98,8 @@ pub struct Prompt {
     pub attached: Vec<String>,
     /// Pictures as Base64, not checked yet.
     pub pictures: Vec<String>,
+    /// Whether a program or a model has written it, so that nothing in it is a command or is expanded.
+    pub is_verbatim: bool,
 }
 
 impl From<String> for Prompt {

@@ -10,7 +10,7 @@ use ah_agent::skills::{Skill, Skills};
 use ah_agent::styles::DEFAULT;
 use ah_config::overrides::{McpSource, PluginFolder, SystemPromptSource};
 use ah_config::{Config, Error, Overrides, extensions, parse_rules};
-use ah_conversation::{Check, Servers, json};
+use ah_conversation::{Check, PermissionMode, Servers, json};
 use ah_desk::{Command, Offered, Refusal};
 use ah_mcp::{SdkHost, SdkPipe};
 use ah_protocol::stream_json::{
@@ -401,21 +401,31 @@ impl Engine for SessionOpener {
     fn check(
         &self,
         command: Option<&str>,
+        mode: PermissionMode,
         tell: &(dyn Fn(&str) + Sync),
     ) -> Result<Arc<dyn Check>, Refusal> {
         let store = lock(&self.store).clone();
         let store = store.ok_or_else(|| Refusal::failed("no session is open"))?;
         let (config, status) = (self.config().clone(), self.probe.status());
-        assemble::goal::check_of(command, config, status, &store, tell).map_err(|error| Refusal {
-            text: error.in_one_line(),
-            kind: kind(&error),
-        })
+        let sealed = assemble::goal::check_of((command, mode), config, status, &store, tell);
+        sealed.map_err(|error| in_one_line(&error))
+    }
+
+    fn end_check(&self) -> Result<(), Refusal> {
+        assemble::goal::may_change(self.config()).map_err(|error| in_one_line(&error))
     }
 
     async fn rename(&self, name: &str) -> Result<(), Refusal> {
         let store = lock(&self.store).clone();
         let store = store.ok_or_else(|| Refusal::failed("no session is open"))?;
         Ok(store.set_name(name.to_owned()).await?)
+    }
+}
+
+fn in_one_line(error: &Error) -> Refusal {
+    Refusal {
+        text: error.in_one_line(),
+        kind: kind(error),
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ah_conversation::encoding::Decoder;
 use ah_conversation::json;
-use ah_desk::Which;
+use ah_desk::{Prompt, Which};
 use futures_util::stream;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ContentBlock,
@@ -237,7 +237,13 @@ impl AgentServer {
         if self.stops.has(&wanted) {
             return Ok(Err(still_running(&wanted)));
         }
-        let running = self.served.sessions.begin(start, prompt.into());
+        // A model has written it.
+        let prompt = Prompt {
+            text: prompt,
+            is_verbatim: true,
+            ..Prompt::default()
+        };
+        let running = self.served.sessions.begin(start, prompt);
         Ok(Ok(Run::new(running, wanted, self.stops.clone())))
     }
 

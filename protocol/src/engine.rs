@@ -7,7 +7,7 @@ use std::time::Duration;
 use ah_agent::agents::Agents;
 use ah_agent::hooks::Hook;
 use ah_agent::{Audience, Session};
-use ah_conversation::{Check, Model, Models, Rule, Servers};
+use ah_conversation::{Check, Model, Models, PermissionMode, Rule, Servers};
 use ah_desk::{Command, Offered, Refusal};
 use async_trait::async_trait;
 use serde_json::Value;
@@ -33,15 +33,22 @@ pub trait Engine: Send + Sync {
     async fn expand(&self, prompt: &str) -> Result<ExpandedPrompt, Refusal>;
 
     /// Seals the files of a check of the open session (`/goal`); `tell` is told which. Without a command, it is that of the
-    /// settings.
+    /// settings. `mode` is that of the session.
     ///
     /// # Errors
-    /// If there is none, or it cannot be sealed or confined.
+    /// If there is none, the settings have another one, the rules do not let it run, or it cannot be sealed or confined.
     fn check(
         &self,
         command: Option<&str>,
+        mode: PermissionMode,
         tell: &(dyn Fn(&str) + Sync),
     ) -> Result<Arc<dyn Check>, Refusal>;
+
+    /// Lets the session go on without its check (`/goal off`).
+    ///
+    /// # Errors
+    /// If it is that of the settings, or was given when the program was started.
+    fn end_check(&self) -> Result<(), Refusal>;
 
     /// Names the open session.
     ///

@@ -4,12 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ah_config::{Config, Error, Sourced, extensions};
-use ah_conversation::{Check, Goal};
+use ah_conversation::{Check, Goal, PermissionMode};
 use ah_store::SessionStore;
 
 use super::check;
 use crate::conditions;
 use crate::confinement::SandboxStatus;
+use crate::prompt::expand::Ruled;
 
 /// Returns the words for the model of a prompt that is `/goal WORDS`, and the configuration with its check; any other prompt as it
 /// is.
@@ -29,26 +30,60 @@ pub fn in_prompt(prompt: String, config: Config) -> Result<(String, Config), Err
         return Ok((prompt, config));
     };
     let config = aimed(config, command)?;
-    Ok((words.to_owned(), config))
+    Ok((words.into_owned(), config))
 }
 
-/// Seals the files of a check; `tell` is told which. Without a command, it is that of the settings.
+/// Seals the files of a check; `tell` is told which. Without a command, it is that of the settings. `mode` is that of the
+/// session.
 ///
 /// # Errors
 ///
-/// If there is none, its files cannot be sealed, or it cannot be confined here.
+/// If there is none, the settings have another one, the rules do not let it run, its files cannot be sealed, or it cannot be
+/// confined here.
 pub(crate) fn check_of(
-    command: Option<&str>,
-    config: Config,
+    (command, mode): (Option<&str>, PermissionMode),
+    mut config: Config,
     status: &SandboxStatus,
     store: &SessionStore,
     tell: &(dyn Fn(&str) + Sync),
 ) -> Result<Arc<dyn Check>, Error> {
+    if let Some(command) = command.filter(|command| config.check.command() != Some(command)) {
+        may_change(&config)?;
+        config.permission_mode.value = mode;
+        may_run(command, &config, status)?;
+    }
     let config = aimed(config, command)?;
     let mut told = None;
     let sealed = check::of(&config, status, store, &mut told)?;
     told.iter().for_each(|text| tell(text));
     sealed.ok_or_else(|| none(&config.project_root))
+}
+
+/// Refuses to replace or end the check of whoever has started the program: a prompt can be of a program, or of a model.
+///
+/// # Errors
+///
+/// If there is such a check.
+pub(crate) fn may_change(config: &Config) -> Result<(), Error> {
+    let Some((command, until)) = config.check.command().zip(config.check.until.as_ref()) else {
+        return Ok(());
+    };
+    let text = format!(
+        "the check `{command}` is set ({}): no prompt can replace or end it",
+        until.origin
+    );
+    Err(Error::usage(text).hint("change it where it was set"))
+}
+
+/// Applies the rules for commands of lines to a check that was typed.
+fn may_run(command: &str, config: &Config, status: &SandboxStatus) -> Result<(), Error> {
+    let ruled = Ruled::of(config).for_lines(config, std::iter::empty(), status);
+    let (call, accesses) = ruled.line(command);
+    let refusal = ruled.refusal_of_line(&call, &accesses);
+    refusal.map_or(Ok(()), |why| {
+        let text = format!("the check `{command}` may not run: {why}");
+        Err(Error::usage(text).hint("allow it with a rule, or set it with --until"))
+    })
 }
 
 fn aimed(mut config: Config, command: Option<&str>) -> Result<Config, Error> {

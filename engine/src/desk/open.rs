@@ -141,13 +141,19 @@ impl Place for OpenPlace {
     fn check(
         &self,
         command: Option<&str>,
+        mode: PermissionMode,
         tell: &(dyn Fn(&str) + Sync),
     ) -> Result<Arc<dyn Check>, Refusal> {
         let (config, status) = (self.opening.config.clone(), self.opening.probe.status());
         let store = self.store();
         let store = store.ok_or_else(|| Refusal::failed("the session is closed"))?;
-        let sealed = assemble::goal::check_of(command, config, status, &store, tell);
+        let sealed = assemble::goal::check_of((command, mode), config, status, &store, tell);
         sealed.map_err(|error| refusal(&error))
+    }
+
+    fn end_check(&self) -> Result<(), Refusal> {
+        let ended = assemble::goal::may_change(&self.opening.config);
+        ended.map_err(|error| refusal(&error))
     }
 
     async fn keep_model(&self, name: &str) -> Result<(), Refusal> {

@@ -67,6 +67,7 @@ impl Run {
     }
 
     fn run(&self, start: Start, prompt: Prompt) -> Result<Ended, Error> {
+        let is_verbatim = prompt.is_verbatim;
         let prompt = content(prompt)?;
         let config = self.starts.config(&start, |overrides| {
             overrides.run.host.answers_questions = true;
@@ -89,6 +90,7 @@ impl Run {
         match start.resumes {
             // The session is opened by it.
             true => drop(requests.initialize(Initialize::default())),
+            false if is_verbatim => requests.verbatim_prompt(prompt),
             false => requests.prompt(prompt),
         }
         let (seen, happened) = Seen::new();

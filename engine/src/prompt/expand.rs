@@ -204,7 +204,7 @@ async fn with_command(
         ruled: match command.layer {
             // Those of the program itself are not anybody's choice.
             Layer::BuiltIn | Layer::Embedded => Ruled::of(config),
-            _ => Ruled::of(config).for_lines(config, rules, probe),
+            _ => Ruled::of(config).for_lines(config, rules, probe.status()),
         },
         probe,
         plugin,

@@ -119,7 +119,7 @@ const UNAVAILABLE: [&str; 46] = [
 /// Returns the local command that a prompt is.
 pub(super) fn local(content: &[ContentBlock], known: &Introduction) -> Option<LocalCommand> {
     let [ContentBlock::Text { text }] = content else {
-        return None;
+        return goal_among(content, known);
     };
     let line = text.trim().strip_prefix('/')?;
     let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
@@ -131,7 +131,8 @@ pub(super) fn local(content: &[ContentBlock], known: &Introduction) -> Option<Lo
         _ if known.commands.iter().any(|own| own.name == name) => return None,
         "context" => Local::Context,
         "cost" | "usage" | "stats" => Local::Cost,
-        Goal::NAME => Local::Goal(rest.unwrap_or_default()),
+        // One that begins with a space is sent as it is.
+        Goal::NAME if text.starts_with('/') => Local::Goal(rest.unwrap_or_default()),
         "model" => Local::Model(rest),
         "effort" => Local::Effort(rest),
         "rename" => Local::Rename(rest),
@@ -145,6 +146,13 @@ pub(super) fn local(content: &[ContentBlock], known: &Introduction) -> Option<Lo
         name: name.replace('-', "_"),
         task,
     })
+}
+
+/// Returns the goal that the last text of a prompt with pictures or attached texts is.
+fn goal_among(content: &[ContentBlock], known: &Introduction) -> Option<LocalCommand> {
+    let text = content.iter().rev().find_map(ContentBlock::as_text)?;
+    Goal::in_prompt(text)?;
+    local(&[ContentBlock::text(text)], known)
 }
 
 /// Returns whether the program answers this prompt itself, whatever commands the user has.
@@ -195,6 +203,8 @@ mod tests {
                 none,
                 Some(("terminal_setup", Local::Unavailable)),
             ),
+            ("/goal  x", none, Some(("goal", Local::Goal("x".into())))),
+            (" /goal x", none, None),
             ("/compactly", none, None),
             ("cost", none, None),
         ] {

@@ -94,8 +94,18 @@ impl Requests {
 
     /// Sends a prompt. Prompts are answered one after the other; each ends with a [`Message::Result`].
     pub fn prompt(&self, content: Vec<ContentBlock>) {
+        self.send_prompt(content, false);
+    }
+
+    /// Sends a prompt in which nothing is a command or is expanded.
+    pub fn verbatim_prompt(&self, content: Vec<ContentBlock>) {
+        self.send_prompt(content, true);
+    }
+
+    fn send_prompt(&self, content: Vec<ContentBlock>, is_verbatim: bool) {
         let prompt = Prompt {
             content,
+            is_verbatim,
             ..Prompt::default()
         };
         // A session that has ended answers nothing.

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use ah_agent::hooks::Hooks;
 use ah_agent::{Ports, Session, SessionSettings, ToolConcurrency, Toolbox};
 use ah_conversation::{
-    Check, CheckInForce, Clock, ContentBlock, Limits, MessageId, Model, Models, PermissionUpdate,
-    Permissions, Provider, ProviderError, Rulebook, Sampling, Thinking, Time,
+    Check, CheckInForce, Clock, ContentBlock, Limits, MessageId, Model, Models, PermissionMode,
+    PermissionUpdate, Permissions, Provider, ProviderError, Rulebook, Sampling, Thinking, Time,
 };
 use ah_desk::Refusal;
 use ah_protocol::stream_json::{Program, Served, Wanted, serve_program};
@@ -75,8 +75,17 @@ impl Engine for Scene {
         })
     }
 
-    fn check(&self, _: Option<&str>, _: &(dyn Fn(&str) + Sync)) -> Result<Arc<dyn Check>, Refusal> {
+    fn check(
+        &self,
+        _: Option<&str>,
+        _: PermissionMode,
+        _: &(dyn Fn(&str) + Sync),
+    ) -> Result<Arc<dyn Check>, Refusal> {
         Err(Refusal::failed("there are no checks"))
+    }
+
+    fn end_check(&self) -> Result<(), Refusal> {
+        Ok(())
     }
 
     async fn rename(&self, _: &str) -> Result<(), Refusal> {

@@ -283,6 +283,23 @@ fn a_result_has_what_a_check_has_shown() {
     }
 }
 
+/// A client is a model: what it writes sets no check, ends none, and calls no command.
+#[test]
+fn a_prompt_of_a_client_is_sent_as_it_is() {
+    let world = World::new();
+    world.write(".ah/commands/say.md", "expanded");
+    let scenario = world.scenario("s.json", [says("Done."), says("Done."), says("Done.")]);
+    let check = ["--until", "true"];
+    let mut client = Client::with(&check, &world, &scenario, false, &json!({}));
+    for prompt in ["/goal x --until touch was-run", "/goal off", "/say"] {
+        let result = client.call("run", &json!({"prompt": prompt}));
+        let told = &result["structuredContent"];
+        assert_eq!(told["verification"]["command"], "true", "{result}");
+    }
+    client.end();
+    assert!(!world.file("was-run").exists());
+}
+
 /// A second prompt for it is not given, and its result says whose run is in the way, and what ends that.
 #[test]
 fn a_session_with_a_run_says_so_to_another_prompt() {

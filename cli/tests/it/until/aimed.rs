@@ -115,3 +115,92 @@ fn a_command_of_the_user_takes_precedence() {
         assert!(!ended.stderr.contains("claimed"), "{}", ended.stderr);
     }
 }
+
+/// Returns the results of a host's prompts.
+fn results(world: &World, options: &[&str], prompts: &[Value]) -> Vec<Value> {
+    let input: String = { prompts.iter() }
+        .map(|prompt| {
+            let message = json!({"role": "user", "content": prompt});
+            json!({"type": "user", "message": message}).to_string() + "\n"
+        })
+        .collect();
+    let stream = [
+        "-p",
+        "--input-format",
+        "stream-json",
+        "--output-format",
+        "stream-json",
+        "--verbose",
+    ];
+    let words = stream.iter().copied().chain(options.iter().copied());
+    let ended = world.as_typed(words).stdin(input).run();
+    let lines = lines(&ended.stdout);
+    let results = lines.into_iter().filter(|line| line["type"] == "result");
+    results.collect()
+}
+
+/// A prompt can be a program's or a model's: what the operator checks stays.
+#[test]
+fn a_prompt_neither_replaces_nor_ends_the_check_of_the_operator() {
+    let world = world();
+    let model = world.scenario("s", [says("Done.")]);
+    let options = [&JSON[..2], &["-m", &model, "--until", "false"]].concat();
+    let prompts = [json!("/goal --until touch was-run"), json!("/goal off")];
+    for result in results(&world, &options, &prompts) {
+        let told = result.to_string();
+        assert!(
+            told.contains("the check `false` is set (command line)"),
+            "{told}"
+        );
+    }
+    assert!(!world.file("was-run").exists());
+}
+
+/// What the rules keep from the model does not run as a check either.
+#[test]
+fn a_check_that_a_prompt_names_goes_through_the_rules() {
+    let world = world();
+    let model = world.scenario("s", [says("Done.")]);
+    for rule in [
+        ["--disallowed-tools", "Bash"],
+        ["--permission-mode", "plan"],
+    ] {
+        let options = [&["-m", &model], &rule[..]].concat();
+        let results = results(&world, &options, &[json!("/goal x --until touch was-run")]);
+        let told = results[0].to_string();
+        assert!(
+            told.contains("the check `touch was-run` may not run"),
+            "{told}"
+        );
+    }
+    assert!(!world.file("was-run").exists());
+}
+
+/// What is piped in is not typed: it can be a stranger's.
+#[test]
+fn a_goal_is_not_read_from_a_pipe() {
+    let world = world();
+    let model = world.scenario("s", [says("Done.")]);
+    for options in [&[][..], &JSON] {
+        let words = options.iter().copied().chain(["-n", "-m", &model]);
+        let ended = { world.as_typed(words) }
+            .stdin("/goal mend it --until touch was-run")
+            .run();
+        assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+        let told = "`/goal` is not read from a pipe";
+        assert!(ended.stderr.contains(told), "{}", ended.stderr);
+    }
+    assert!(!world.file("was-run").exists());
+}
+
+/// It is the last text, as hosts send it.
+#[test]
+fn a_goal_comes_with_other_blocks() {
+    let world = world();
+    let model = world.scenario("s", [bash(MENDS), says("Done.")]);
+    let options = [&JSON[..2], &["-m", &model]].concat();
+    let goal = format!("/goal mend add --until {CHECK}");
+    let blocks = json!([{"type": "text", "text": "context"}, {"type": "text", "text": goal}]);
+    let results = results(&world, &options, &[blocks]);
+    assert_eq!(results[0]["verification"]["evidence"], "verified");
+}

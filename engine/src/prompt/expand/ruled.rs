@@ -16,7 +16,7 @@ use ah_config::Config;
 use ah_transcript::Ids as _;
 
 use crate::assemble::safety;
-use crate::confinement::SandboxProbe;
+use crate::confinement::SandboxStatus;
 use crate::identity::SystemIds;
 
 /// The rules, and the tools whose calls they are matched against.
@@ -54,10 +54,10 @@ impl Ruled {
         mut self,
         config: &Config,
         rules: impl Iterator<Item = Rule>,
-        probe: &SandboxProbe,
+        status: &SandboxStatus,
     ) -> Self {
         if config.interface == Interface::AgentSdk {
-            self.permissions = safety::permissions(probe.status(), false, config);
+            self.permissions = safety::permissions(status, false, config);
             self.permissions.allow.extend(rules);
         }
         self

@@ -25,17 +25,25 @@ impl Worker {
         let Some(Goal::Is(words, command_line)) = typed.map(|typed| Goal::of(typed)) else {
             return Ok(command);
         };
-        let mut content = vec![ContentBlock::text(words)];
+        // Pictures and attached texts stay where they are.
+        let content = &mut prompt.content;
+        let at = content.iter().rposition(|block| block.as_text().is_some());
+        let at = at.unwrap_or_default();
+        if words.is_empty() && content.len() > 1 {
+            content.remove(at);
+        } else if let Some(text) = content.get_mut(at) {
+            *text = ContentBlock::text(&*words);
+        }
         if !engaged.session.has_check(command_line) {
             let tell = |text: &str| self.speaker.notice(text);
-            let check = self.shared.engine.check(command_line, &tell)?;
+            let mode = engaged.session.settings().permissions.mode;
+            let check = self.shared.engine.check(command_line, mode, &tell)?;
             if !words.is_empty() {
                 let note = format!("{NOTE} {}", about_check(check.command()));
-                content.insert(0, ContentBlock::text(note));
+                content.insert(at, ContentBlock::text(note));
             }
             engaged.session.set_check(Some(check));
         }
-        prompt.content = content;
         Ok(None)
     }
 
@@ -44,6 +52,9 @@ impl Worker {
         let check = engaged.session.settings().check.get();
         match (Goal::of(typed), check) {
             (Goal::Off, _) => {
+                if let Err(refusal) = self.shared.engine.end_check() {
+                    return refusal.text;
+                }
                 engaged.session.set_check(None);
                 self.speaker.say(goal::none());
                 "Runs end when the model ends its turn".to_owned()

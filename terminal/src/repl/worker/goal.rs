@@ -41,8 +41,8 @@ impl SessionWorker {
                 crate::note("runs end when the model ends its turn");
                 Ok(())
             }
-            Goal::Is(words, command) => match self.check_by(words, command).await {
-                Ok(()) => self.prompt(words, Vec::new()).await,
+            Goal::Is(words, command) => match self.check_by(&words, command).await {
+                Ok(()) => self.prompt(&words, Vec::new()).await,
                 Err(error) => {
                     self.tell(Input::Ended(failed(error)));
                     Ok(())
