@@ -584,12 +584,11 @@ mod tests {
     #[test]
     fn a_recorded_run_is_told_as_one() {
         let told = |is_replayed| {
+            let mut known = Verification::not_tried("make", 1);
+            (known.evidence, known.is_replayed) = (Evidence::Verified, is_replayed);
+            let verification = Some(known);
             how(&Ended {
-                verification: Some(Verification {
-                    evidence: Evidence::Verified,
-                    is_replayed,
-                    ..Verification::not_tried("make", 1)
-                }),
+                verification,
                 ..Ended::default()
             })
         };
