@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 pub use ah_conversation::{
-    Branch, CallFinish, CallStart, CallState, ContentBlock, Mail, MailKind, Mailbox, Message,
-    MessageId, OutputPage, Record, SharedState, Store, StoreError, ToolResult, ToolUse, ToolUseId,
-    Transcript,
+    Branch, CallFinish, CallStart, CallState, ContentBlock, FileCause, FileState, FileStep, Mail,
+    MailKind, Mailbox, Message, MessageId, OutputPage, Record, SharedState, Store, StoreError,
+    Time, ToolResult, ToolUse, ToolUseId, Transcript,
 };
 
 /// Where an agent keeps its conversation.

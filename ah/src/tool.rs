@@ -8,8 +8,8 @@
 mod function;
 
 pub use ah_conversation::{
-    Access, Context, DisplayKey, Foresight, Input, Output, Progress, Tool, ToolExtras, ToolSpec,
-    ToolUse, ToolUseId, Truncation,
+    Access, Context, DisplayKey, Foresight, Input, Output, Progress, StandsFor, Tasks, Tool,
+    ToolExtras, ToolSpec, ToolUse, ToolUseId, Truncation,
 };
 #[cfg(feature = "schema")]
 pub use function::{FunctionTool, tool};
