@@ -3,7 +3,6 @@
 mod agent_servers;
 mod agents;
 
-use crate::trust::Trust;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,6 +12,7 @@ use crate::found_file;
 use crate::layers::Sources;
 use crate::places::LayerFolder;
 use crate::plugin::Plugin;
+use crate::trust::Trust;
 pub use agent_servers::{granted_agent_servers, open_agent_servers};
 pub use agents::agents;
 use ah_agent::commands::{SlashCommand, SlashCommands};

@@ -15,7 +15,6 @@ pub mod specs;
 pub mod tools;
 pub mod web;
 
-use ah_config::overrides::RunOptions;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,6 +25,7 @@ use ah_agent::skills::{Skill, Skills};
 use ah_agent::{
     AnswerForm, Audience, Ports, SessionSettings, Subagents, ToolConcurrency, Toolbox, Watcher,
 };
+use ah_config::overrides::RunOptions;
 use ah_config::rulebook::SettingsFiles;
 use ah_config::{Concurrency, Config, Error};
 use ah_conversation::{

@@ -4,7 +4,6 @@ mod key_command;
 pub mod small;
 pub mod tried_call;
 
-use ah_config::settings::requests::RequestConfig;
 use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::path::Path;
@@ -12,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ah_config::settings::exchange::ExchangeConfig;
+use ah_config::settings::requests::RequestConfig;
 use ah_config::{Config, Error, ErrorKind, Sourced};
 use ah_conversation::{
     Clock as _, Environment, ErrorClass, MessageId, Model, Models, Provider, ProviderError,

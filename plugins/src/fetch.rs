@@ -1,12 +1,12 @@
 //! Gets a commit of a repository that nobody has looked at: nothing of it runs, nothing else is fetched with it, and it
 //! takes neither the disk nor forever.
 
-use ah_conversation::Environment;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
 use ah_config::Error;
+use ah_conversation::Environment;
 use ah_git::{Git, Owner, fetch_variables, program};
 use tempfile::TempDir;
 

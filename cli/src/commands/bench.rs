@@ -10,7 +10,6 @@ mod queued;
 mod report;
 mod task;
 
-use ah_conversation::Environment;
 use std::collections::VecDeque;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,6 +17,7 @@ use std::sync::Mutex;
 use std::thread;
 
 use ah_config::{Config, Error};
+use ah_conversation::Environment;
 use ah_terminal::exit::FAILURE;
 
 use self::report::{Report, TaskResult, Verdict};

@@ -1,6 +1,5 @@
 //! `ah logs`: prints the log file.
 
-use ah_conversation::Environment;
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _, stdout};
 use std::path::Path;
@@ -8,6 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use ah_config::Error;
+use ah_conversation::Environment;
 use ah_terminal::exit::output_error;
 use ah_terminal::print::shown;
 

@@ -4,18 +4,18 @@
 mod found;
 mod original;
 
-use ah_conversation::Environment;
 use std::fs;
 use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use ah_config::Error;
+use ah_conversation::Environment;
 use ah_terminal::note;
+use found::{Place, of_node, of_python};
 
 use crate::args::shim::Shimming;
 use crate::commands::output::print;
-use found::{Place, of_node, of_python};
 
 /// Ending of the original's name while this program stands in its place.
 const ASIDE: &str = "original";

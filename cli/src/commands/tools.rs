@@ -1,24 +1,24 @@
 //! `ah tools`: the tools of a session.
 
-use super::runtime::runtime;
 use std::path::Path;
 use std::sync::Arc;
 
+use ah_config::Config;
+use ah_config::Error;
+use ah_config::extensions;
 use ah_conversation::{CheckInForce, Embedded, ServerState, ToolSpec};
+use ah_engine::assemble::{self, tools::Sources};
+use ah_engine::confinement::SandboxStatus;
 use ah_store::SessionStore;
+use ah_terminal::line::preview;
+use ah_terminal::print::table::{Align, table};
 use ah_tools::{Layered, LayeredTool, ToolOrigin, Web};
 use serde_json::{Value, json};
 
 use super::mcp;
+use super::runtime::runtime;
 use crate::args::json::Json;
 use crate::commands::output::{print, print_json};
-use ah_config::Config;
-use ah_config::Error;
-use ah_config::extensions;
-use ah_engine::assemble::{self, tools::Sources};
-use ah_engine::confinement::SandboxStatus;
-use ah_terminal::line::preview;
-use ah_terminal::print::table::{Align, table};
 
 /// The layer printed for tools of MCP servers.
 const MCP: &str = "mcp";

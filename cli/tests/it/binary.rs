@@ -2,7 +2,6 @@
 //!
 //! Every wait has a time limit: a run that hangs is killed, and the test fails with its output so far.
 
-use ah_conversation::Interface;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -14,6 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 use ah_cli::args::{Action, KnownNames, parse};
+use ah_conversation::Interface;
 use ah_provider::script::format::Turn;
 use ah_testkit::program::found;
 use ah_testkit::script::scenario;

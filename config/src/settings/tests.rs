@@ -1,13 +1,12 @@
-use ah_agent::hooks::{HookAction, HookCommand, Matcher};
-use ah_provider::named_server::Api;
-use ah_provider::openai::Quirks;
-
 use std::num::NonZero;
 
+use ah_agent::hooks::{HookAction, HookCommand, Matcher};
 use ah_agent::tool_search::ToolSearchMode;
 use ah_conversation::Effort;
 use ah_provider::caching::CacheTtl;
 use ah_provider::held::ConversationState;
+use ah_provider::named_server::Api;
+use ah_provider::openai::Quirks;
 
 use super::conversation::{Channel, EditorMode, Kind, Notify, StatusLine};
 use super::work::{Phase, PhaseSettings};

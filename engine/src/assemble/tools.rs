@@ -1,6 +1,5 @@
 //! The tools of a session, from all layers.
 
-use ah_config::overrides::RunOptions;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -8,6 +7,7 @@ use ah_agent::Subagents;
 use ah_agent::skills::{Skill, SkillTool, Skills};
 use ah_config::Config;
 use ah_config::extensions::TOOL_FOLDERS;
+use ah_config::overrides::RunOptions;
 use ah_config::profile::Profile as Chosen;
 use ah_conversation::{CheckInForce, Interface, Layer, Store, Tool, ToolName, is_same_tool};
 use ah_tools::{

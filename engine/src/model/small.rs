@@ -1,11 +1,11 @@
 //! Help for small models: fewer tools in fewer words, shorter results, earlier summaries, and a limit for thinking. It is the
 //! profile `small`, which turns itself on for a model with a small window and for one that a server on this machine runs.
 
-use ah_config::overrides::RunOptions;
-use ah_config::settings::tools::ToolConfig;
 use std::borrow::Cow;
 
+use ah_config::overrides::RunOptions;
 use ah_config::profile::Profile;
+use ah_config::settings::tools::ToolConfig;
 use ah_config::{Config, Origin, Sourced};
 use ah_conversation::{CompactAt, Thinking};
 

@@ -8,9 +8,9 @@ pub mod layout;
 mod plan;
 mod sheet;
 
-use ah_config::Keeping;
 use std::io;
 
+use ah_config::Keeping;
 use ah_conversation::{
     Choice, Destination, HostPermission, Interaction, PermissionAnswer, PermissionRequest,
     PermissionUpdate, Verdict,

@@ -1,12 +1,12 @@
 //! The driver of the terminal: it waits for inputs, applies them, carries out the effects, and draws at most 60 times a
 //! second. It runs on a thread of its own, so that typing waits for nothing.
 
-use ah_conversation::Environment;
 use std::io::{self, Stdout};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
+use ah_conversation::Environment;
 use serde_json::Value;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;

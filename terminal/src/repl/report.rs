@@ -1,22 +1,22 @@
 //! Reports on a session: cost, use of the context window, permissions, tools, servers, skills.
 
+use std::path::{Path, PathBuf};
+
 use ah_agent::Session;
 use ah_agent::agents::Agents;
 use ah_agent::prompt::PromptPart;
 use ah_agent::skills::Skills;
+use ah_config::Config;
 use ah_conversation::ModelUsage;
+use ah_conversation::neutralise;
 use ah_conversation::{
     ContentBlock, Environment, Role, ToolName, estimate_block, estimate_text, title_of,
 };
-
-use std::path::{Path, PathBuf};
 
 use super::effect::About;
 use super::facts::Totals;
 use crate::print::count;
 use crate::print::wrap::width;
-use ah_config::Config;
-use ah_conversation::neutralise;
 
 /// Parts of the prompt that come with the program.
 const BUILT_IN: [&str; 2] = ["system.md", "claude.md"];

@@ -1,9 +1,9 @@
 //! Edits with `edit`, what they leave alone, and their errors.
 
-use ah_conversation::Interface;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
+use ah_conversation::Interface;
 use ah_tools::{Edit, Workspace};
 use proptest::prelude::*;
 use serde_json::{Value, json};

@@ -1,11 +1,11 @@
 //! Checks of the machine: terminal, shell, sandbox, git.
 
-use ah_config::Config;
-use ah_engine::confinement::{self, SandboxGrants};
-use ah_engine::sessions::place::sessions;
 use std::path::{Path, PathBuf};
 
+use ah_config::Config;
 use ah_conversation::Environment;
+use ah_engine::confinement::{self, SandboxGrants};
+use ah_engine::sessions::place::sessions;
 use ah_terminal::print::{Look, count};
 use ah_tools::Shell;
 

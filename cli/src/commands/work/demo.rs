@@ -1,13 +1,15 @@
 //! `ah demo work`: from an issue to a pull request, in a temporary folder and without a network. The model is a script,
 //! the issues and the pull request are files; git, the agents and their sandbox are real.
 
-use ah_conversation::Environment;
 use std::fs;
 use std::path::Path;
 
+use ah_config::Error;
 use ah_config::settings::work::{PhaseSettings, WorkSettings};
+use ah_conversation::Environment;
 use ah_git::{Git, Owner};
 use ah_provider::script::demo::files;
+use ah_terminal::exit::FAILURE;
 use ah_work::agent::Agents;
 use ah_work::folder::{FolderHub, StoredIssue};
 use ah_work::issue::Issue;
@@ -21,8 +23,6 @@ use super::models::Scripts;
 use super::repository::program;
 use crate::commands::demo::{invocation, shell_word};
 use crate::commands::doctor::find;
-use ah_config::Error;
-use ah_terminal::exit::FAILURE;
 
 /// The model's script for each phase.
 const SCRIPTS: [(Phase, &str); 3] = [

@@ -1,10 +1,10 @@
 //! The repository that is worked on, and the assembly of its work.
 
-use ah_config::sandboxing::Sandboxing;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use ah_config::overlay::Overlay;
+use ah_config::sandboxing::Sandboxing;
 use ah_config::{Config, Error, Overrides};
 use ah_conversation::{Environment, Interface};
 use ah_git::{Git, Owner, is_repository, repository_of};

@@ -1,9 +1,9 @@
 //! Which session a host's options mean.
 
-use ah_testkit::script::{says, uses};
-use ah_testkit::server::Server;
 use std::thread;
 
+use ah_testkit::script::{says, uses};
+use ah_testkit::server::Server;
 use serde_json::{Value, json};
 
 use super::host::Host;

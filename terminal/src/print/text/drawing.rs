@@ -1,16 +1,16 @@
 //! A run on a terminal: laid-out answers, calls with their changes, folded thinking.
 
+use std::borrow::Cow;
+use std::sync::PoisonError;
+
 use ah_agent::{SessionUpdate, without_agent_id};
 use ah_conversation::{ContentBlock, JsonText, Message, Role, ToolResult};
 use ah_render::tool::{self, CallOutcome, Layout, ToolCall};
 use ah_render::{Line, Style, wrap};
-
 use serde_json::Value;
 
 use super::{State, Text};
 use crate::print::in_short::{in_background, in_short};
-use std::borrow::Cow;
-use std::sync::PoisonError;
 
 impl Text {
     /// Returns whether the run is drawn; otherwise it is printed as lines, from the same events.

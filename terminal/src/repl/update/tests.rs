@@ -1,6 +1,9 @@
 //! Keys and events, state by state. A case is a list of steps and its outcome: the effects of the last step, and the
 //! state after it.
 
+use std::time::Duration;
+
+use ah_config::settings::conversation::EditorMode;
 use ah_conversation::{LiveOutput, MailKind, Model, PermissionMode, Progress};
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 
@@ -10,10 +13,7 @@ use super::super::input::Opened;
 use super::super::picker::{Entry, Picker, Subject};
 use super::super::view;
 use super::*;
-use std::time::Duration;
-
 use crate::print::question;
-use ah_config::settings::conversation::EditorMode;
 
 /// Returns the state of an open, idle session.
 fn idle() -> App {
