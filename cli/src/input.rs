@@ -2,11 +2,11 @@
 //!
 //! Reading blocks, and happens before signal handlers are installed, so Ctrl-C ends the program as usual.
 
-use ah_conversation::{Goal, Interface, encoding};
 use std::io::{self, IsTerminal, Read, Write};
 use std::os::fd::AsFd;
 
 use ah_config::Error;
+use ah_conversation::{Goal, Interface, encoding};
 use ah_protocol::stream_json::Source;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::json;
