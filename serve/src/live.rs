@@ -586,7 +586,7 @@ mod tests {
         let told = |is_replayed| {
             let mut known = Verification::not_tried("make", 1);
             (known.evidence, known.is_replayed) = (Evidence::Verified, is_replayed);
-            let verification = Some(known);
+            let verification = Some(Box::new(known));
             how(&Ended {
                 verification,
                 ..Ended::default()
