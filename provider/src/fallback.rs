@@ -41,13 +41,7 @@ impl Fallback {
         let refused = &mut *self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         let mut used = std::mem::take(refused);
         for model in [&self.first, &self.second] {
-            used.extend(
-                model
-                    .extras()
-                    .unseen
-                    .map(|model| of(model))
-                    .unwrap_or_default(),
-            );
+            used.extend(model.extras().unseen.map(&of).unwrap_or_default());
         }
         used
     }
