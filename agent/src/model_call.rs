@@ -246,7 +246,7 @@ impl Session {
         stop: &Stop,
     ) -> Result<ModelReply, ProviderError> {
         let request = Request {
-            precedes_pause: purpose == Purpose::Answer && !self.is_aside && self.is_main(),
+            precedes_pause: purpose == Purpose::Answer && self.is_main(),
             ..request
         };
         self.end_pause();

@@ -57,8 +57,6 @@ pub struct Session {
     pub(crate) background: Background,
     /// Top-level prompt that file changes are attributed to, if this is a subagent's session.
     pub(crate) origin_prompt: Option<MessageId>,
-    /// Whether a side question is being answered, which nobody continues.
-    pub(crate) is_aside: bool,
 }
 
 impl Session {
@@ -130,7 +128,6 @@ impl Session {
             controls: Controls::default(),
             background: Background::default(),
             origin_prompt: None,
-            is_aside: false,
         })
     }
 

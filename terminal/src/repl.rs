@@ -47,6 +47,7 @@ mod report;
 mod rewind;
 mod rules;
 mod session_factory;
+mod side_question;
 mod side_tasks;
 mod slash;
 mod status;

@@ -4,7 +4,8 @@ use std::future::poll_fn;
 use std::sync::Arc;
 
 use ah_conversation::{
-    ContentBlock, Delta, Message, ModelUsage, Origin, Provider, Request, Role, StreamEvent, Usage,
+    ContentBlock, Delta, Message, ModelUsage, Origin, Provider, Request, Role, StopReason,
+    StreamEvent, Usage,
 };
 
 fn request(instructions: &str, prompt: String, max_output: u64) -> Request {
@@ -38,50 +39,77 @@ pub async fn ask_model(
     longest: u64,
 ) -> Result<(String, ModelUsage), String> {
     let longest = longest.min(model.model().max_output);
-    answer(model, request(instructions, prompt, longest)).await
+    let answered = answer(model, request(instructions, prompt, longest)).await;
+    match answered {
+        Ok(Answer { text, share, .. }) => Ok((text, share)),
+        Err(NoAnswer { reason, .. }) => Err(reason),
+    }
 }
 
-/// Returns the text of the answer to a request, and what it has used.
+/// What a model has answered.
+pub struct Answer {
+    /// Its text.
+    pub text: String,
+    /// Why it has stopped.
+    pub stop: Option<StopReason>,
+    /// What it has used.
+    pub share: ModelUsage,
+}
+
+/// Why there is no answer.
+pub struct NoAnswer {
+    /// The reason.
+    pub reason: String,
+    /// What was used nevertheless.
+    pub share: Option<ModelUsage>,
+}
+
+/// Returns the answer to a request.
 ///
 /// # Errors
 ///
-/// If the model cannot be asked, with the reason.
-pub async fn answer(
-    model: &dyn Provider,
-    request: Request,
-) -> Result<(String, ModelUsage), String> {
+/// If the model cannot be asked, or does not answer to the end.
+pub async fn answer(model: &dyn Provider, request: Request) -> Result<Answer, NoAnswer> {
     let mut stream = model.stream(request);
-    let mut answer = String::new();
+    let mut text = String::new();
     let mut model = model.model().clone();
-    let (mut usage, mut billed) = (Usage::default(), None);
-    loop {
+    let (mut usage, mut billed, mut stop) = (Usage::default(), None, None);
+    let ended = loop {
         match poll_fn(|context| stream.as_mut().poll_next(context)).await {
             Some(Ok(StreamEvent::Delta {
-                delta: Delta::Text(text),
+                delta: Delta::Text(more),
                 ..
-            })) => answer.push_str(&text),
-            Some(Ok(StreamEvent::Retry(_))) => answer.clear(),
+            })) => text.push_str(&more),
+            Some(Ok(StreamEvent::Retry(_))) => text.clear(),
             Some(Ok(StreamEvent::Fallback(notice))) => {
-                answer.clear();
+                text.clear();
                 model = *notice.model;
             }
-            Some(Ok(
-                StreamEvent::Started { usage: sent, .. }
-                | StreamEvent::Stopping { usage: sent, .. },
-            )) => usage = sent,
+            Some(Ok(StreamEvent::Started { usage: sent, .. })) => usage = sent,
+            Some(Ok(StreamEvent::Stopping {
+                usage: sent,
+                stop_reason,
+                ..
+            })) => (usage, stop) = (sent, Some(stop_reason)),
             Some(Ok(StreamEvent::Billed { cost })) => billed = Some(cost),
-            Some(Ok(StreamEvent::Ended)) => {
-                let share = ModelUsage {
-                    cost: billed.or_else(|| model.cost(&usage)),
-                    provider: model.provider,
-                    model: model.name,
-                    usage,
-                };
-                return Ok((answer, share));
-            }
+            Some(Ok(StreamEvent::Ended)) => break Ok(()),
             Some(Ok(_)) => {}
-            Some(Err(error)) => return Err(error.to_string()),
-            None => return Err("the answer ended early".to_owned()),
+            Some(Err(error)) => break Err(error.to_string()),
+            None => break Err("the answer ended early".to_owned()),
         }
+    };
+    let is_paid = billed.is_some() || usage != Usage::default();
+    let share = ModelUsage {
+        cost: billed.or_else(|| model.cost(&usage)),
+        provider: model.provider,
+        model: model.name,
+        usage,
+    };
+    match ended {
+        Ok(()) => Ok(Answer { text, stop, share }),
+        Err(reason) => Err(NoAnswer {
+            reason,
+            share: is_paid.then_some(share),
+        }),
     }
 }

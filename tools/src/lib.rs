@@ -54,7 +54,7 @@ mod workspace;
 mod write;
 
 pub use ask::Ask;
-pub use ask_model::{answer, ask_model};
+pub use ask_model::{Answer, NoAnswer, answer, ask_model};
 pub use bash::{Bash, Shell};
 pub use edit::Edit;
 pub use executable::{Executable, HelpCache};

@@ -144,7 +144,10 @@ pub fn run(prompt: &TypedPrompt, options: &Options, config: &Config) -> Result<u
         };
         let life = Life::WhileInUse(Some(Box::new(first)));
         let served = server.serve(life);
-        let (served, told) = tokio::join!(served, tell(told, waiting, config));
+        let (served, told) = tokio::join!(
+            served,
+            tell(told, waiting, options.output.handed_over, config)
+        );
         told.and(served)
     });
     // Processes started by tools may still be ending.
@@ -157,10 +160,13 @@ pub fn run(prompt: &TypedPrompt, options: &Options, config: &Config) -> Result<u
 async fn tell(
     begun: oneshot::Receiver<Result<String, Refusal>>,
     (which, prompt): (Which, String),
+    is_handed_over: bool,
     config: &Config,
 ) -> Result<u8, Error> {
     let session = match begun.await {
         Ok(Ok(session)) => session,
+        // What was left goes on, or is resumed by hand.
+        Ok(Err(refusal)) if is_handed_over => return Err(Error::failure(refusal.text)),
         Ok(Err(refusal)) => match (which, refusal.kind) {
             // As a prompt without -d.
             (Which::Resume(session, None), RefusalKind::Busy) if !is_aimed(&prompt, config) => {

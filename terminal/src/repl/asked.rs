@@ -14,8 +14,8 @@ pub(super) struct Asked {
 }
 
 /// Returns the event that tells what it has cost.
-pub(super) fn paid(asked: &Asked) -> Event {
-    let (clock, share) = (SystemClock::default(), &asked.share);
+pub(super) fn paid(share: &ModelUsage, api_ms: u64) -> Event {
+    let clock = SystemClock::default();
     Event {
         kind: EventKind::ApiCallEnd {
             message_id: clock.message_id(),
@@ -23,7 +23,7 @@ pub(super) fn paid(asked: &Asked) -> Event {
             output_tokens: share.usage.output_tokens,
             cache_creation_input_tokens: share.usage.cache_creation_input_tokens,
             cache_read_input_tokens: share.usage.cache_read_input_tokens,
-            api_latency_ms: asked.api_ms,
+            api_latency_ms: api_ms,
             model: share.model.clone(),
             cost_usd: share.cost.map(Cost::usd),
         },

@@ -2,28 +2,24 @@
 //! outputs, pictures and notifications.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use ah_agent::{Controls, Leaving, SessionChange, SideQuestions};
-use ah_conversation::{
-    Clock as _, Content, Models, Record, Servers, Store as _, Tasks, neutralise,
-};
+use ah_conversation::{Clock as _, Content, Cost, Models, Servers, Tasks};
 use ah_ids::SystemClock;
-use ah_render::{Line, Markdown, Palette, Style};
 use ah_store::Tree;
 use serde_json::json;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
-use super::asked::{Asked, paid};
 use super::effect::Task;
 use super::frontend::Link;
 use super::input::{Input, Queued};
 use super::notify::NotificationKind;
 use super::output::Wanted;
 use super::picker::{Picker, Subject};
-use super::terminal::Terminal;
+use super::side_question::{Asking, SideQuestion};
 use super::viewer::{Section, transcript};
 use super::{attach, bang, choices, models, output, proposals};
 use crate::message::Keys;
@@ -45,6 +41,10 @@ pub struct SideTasks {
     pub link: Link,
     /// Asks side questions.
     pub questions: SideQuestions,
+    /// Those that are not answered yet.
+    pub asking: Asking,
+    /// Cost of the session at which no more are asked.
+    pub most: Option<Cost>,
     /// Available models.
     pub models: Arc<dyn Models>,
     /// MCP servers.
@@ -63,7 +63,7 @@ impl SideTasks {
     /// # Errors
     ///
     /// If the session's queue cannot be read or written.
-    pub async fn perform(&self, task: Task) -> Result<(), Error> {
+    pub async fn perform(&mut self, task: Task) -> Result<(), Error> {
         match task {
             Task::Interrupt => {
                 if let Some(run) = &self.run {
@@ -127,6 +127,7 @@ impl SideTasks {
                     self.store
                         .set_model(catalog.resolve(&name).to_owned())
                         .await?;
+                    self.questions.change_model(provider.clone());
                     self.controls.request(SessionChange::Model(provider));
                     self.tell(Input::Model(model));
                 }
@@ -162,32 +163,27 @@ impl SideTasks {
         Ok(choices.await?)
     }
 
-    /// Asks a side question, whose answer is printed when it comes.
+    /// Asks a side question beside what runs.
     fn ask(&self, question: String) {
-        let (questions, store, link) = (
-            self.questions.clone(),
-            self.store.clone(),
-            self.link.clone(),
-        );
-        tokio::spawn(async move {
-            let asked = match ask(&questions, &question).await {
-                Ok(Some(asked)) => asked,
-                Ok(None) => {
-                    crate::note("/btw is about the conversation, and nothing has been said yet");
-                    return;
-                }
-                Err(error) => return crate::warn(&format!("/btw {question}: {error}")),
-            };
-            // A session that was closed meanwhile is not written.
-            let _ = store.append(vec![Record::Event(paid(&asked))]).await;
-            link.spend(asked.share, asked.api_ms);
-            let columns = match link.is_drawn {
-                true => Terminal::size().0,
-                false => link.size.width,
-            };
-            let text = answer(&question, &asked.answer, columns, link.palette());
-            let _ = link.inputs.send(Input::Written(text));
+        let question = self.side_question(question);
+        let mut asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
+        while asking.try_join_next().is_some() {}
+        asking.spawn(async move {
+            if let Err(error) = question.ask().await {
+                crate::warn(&error);
+            }
         });
+    }
+
+    /// Returns a side question.
+    pub fn side_question(&self, text: String) -> SideQuestion {
+        SideQuestion {
+            text,
+            questions: self.questions.clone(),
+            store: self.store.clone(),
+            link: self.link.clone(),
+            most: self.most,
+        }
     }
 
     /// Prints what a task beside the conversation has written.
@@ -258,33 +254,6 @@ impl SideTasks {
     }
 }
 
-/// Asks a side question; `None` if there is no conversation yet.
-async fn ask(questions: &SideQuestions, question: &str) -> Result<Option<Asked>, String> {
-    let begun = Instant::now();
-    let request = questions.request(question).await;
-    let Some(request) = request.map_err(|error| error.to_string())? else {
-        return Ok(None);
-    };
-    let (answer, share) = ah_tools::answer(questions.model(), request).await?;
-    Ok(Some(Asked {
-        answer,
-        share,
-        api_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
-    }))
-}
-
-/// Returns the text of an answer to a side question, which is named, since others may have been printed meanwhile.
-fn answer(question: &str, answer: &str, columns: usize, palette: Palette) -> String {
-    let head = Line::of(&format!("/btw {question}").replace('\n', " "), Style::DIM);
-    let mut markdown = Markdown::new(columns.saturating_sub(2).max(1));
-    let mut rows = markdown.feed(&neutralise(answer));
-    rows.extend(markdown.finish());
-    let rows = rows.iter().map(|row| row.indented(2));
-    let rows = std::iter::once(head.cut(columns)).chain(rows);
-    let text: String = rows.map(|row| row.paint(palette) + "\n").collect();
-    text + "\n"
-}
-
 /// Runs the user's notification command in the background, if there is one.
 pub fn notify(config: &Config, session: &str, kind: NotificationKind, message: &str) {
     let notify = config.conversation.notify.as_ref();
@@ -317,7 +286,7 @@ pub async fn run_beside<T>(
     work: impl Future<Output = T>,
     tasks: &mut UnboundedReceiver<Task>,
     later: &mut VecDeque<Task>,
-    side_tasks: &SideTasks,
+    side_tasks: &mut SideTasks,
 ) -> Result<T, Error> {
     tokio::pin!(work);
     loop {

@@ -26,6 +26,7 @@ use super::lent::Lent;
 use super::picker::Subject;
 use super::recall::{self, Layout};
 use super::session_factory::SessionFactory;
+use super::side_question::{self, Asking};
 use super::side_tasks::{SideTasks, run_beside};
 use super::terminal::Terminal;
 use super::{HandOver, choices, intro, proposals, report};
@@ -71,6 +72,8 @@ pub struct SessionWorker {
     checked: Option<Verification>,
     /// Looks for a better one than these words.
     titling: JoinSet<Result<Asked, String>>,
+    /// Side questions that are not answered yet.
+    asking: Asking,
     /// What logins had kept before the last one.
     kept: Kept,
     /// Version of the servers whose prompts the terminal knows.
@@ -101,6 +104,7 @@ impl SessionWorker {
             title: None,
             checked: None,
             titling: JoinSet::new(),
+            asking: Asking::default(),
             kept: Kept::default(),
             served: 0,
             early: EarlyConnection::default(),
@@ -134,7 +138,7 @@ impl SessionWorker {
                 Task::Show(text, images) => self.prompt(&text, images).await?,
                 Task::TakeMail => self.take_mail().await?,
                 Task::Goal(typed) => self.goal(&typed).await?,
-                Task::Aside(question) => self.aside(&question).await?,
+                Task::Aside(question) => self.aside(question).await?,
                 Task::Compact(wanted) => self.compact(&wanted).await?,
                 Task::Shell(command, is_shared) => self.shell(&command, is_shared).await?,
                 Task::List(
@@ -452,6 +456,7 @@ impl SessionWorker {
                 let model = self.session.provider();
                 let former = std::mem::replace(&mut self.session, session);
                 self.titling = JoinSet::new();
+                side_question::give_up(&self.asking).await;
                 let kept = std::mem::replace(&mut self.store, store);
                 let is_empty = former.transcript().last().is_none();
                 former.close("other").await?;
@@ -533,15 +538,14 @@ impl SessionWorker {
         &mut self,
         work: impl AsyncFnOnce(&mut Session, &Stop) -> Result<Option<RunOutcome>, StoreError>,
     ) -> Result<Ending, Error> {
-        self.session.take_changes();
         let (token, leaving) = (self.stop.child_token(), Leaving::default());
         let stop = Stop::interrupt(token.clone()).leaving(leaving.clone());
-        let side_tasks = SideTasks {
+        let mut side_tasks = SideTasks {
             leaving: leaving.clone(),
             ..self.side_tasks(Some(token.clone()))
         };
         let run = work(&mut self.session, &stop);
-        let outcome = run_beside(run, &mut self.tasks, &mut self.later, &side_tasks).await?;
+        let outcome = run_beside(run, &mut self.tasks, &mut self.later, &mut side_tasks).await?;
         tell_notices(&self.store).await;
         let Some(outcome) = outcome? else {
             return Ok(Ending::Well);
@@ -555,22 +559,6 @@ impl SessionWorker {
             (None, ExitReason::Interrupted) => Ending::Interrupted,
             (None, _) => Ending::Well,
         })
-    }
-
-    /// Returns the tasks that are possible during a run; cancelling `run` stops that.
-    fn side_tasks(&self, run: Option<CancellationToken>) -> SideTasks {
-        SideTasks {
-            store: self.store.clone(),
-            controls: self.session.controls(),
-            config: self.factory.opening.config.clone(),
-            link: self.factory.link.clone(),
-            questions: self.session.side_questions(),
-            models: self.factory.models.clone(),
-            servers: self.session.tools().servers().cloned(),
-            tasks: self.session.tools().tasks(),
-            run,
-            leaving: Leaving::default(),
-        }
     }
 }
 

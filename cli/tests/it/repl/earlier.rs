@@ -1,6 +1,6 @@
 //! Earlier prompts, and the tree of messages.
 
-use ah_testkit::script::{says, uses};
+use ah_testkit::script::{hangs, says, uses};
 use ah_testkit::server::Server;
 use serde_json::json;
 
@@ -141,4 +141,51 @@ fn a_side_question_is_answered_while_the_agent_works() {
     let usage = world.as_typed(["usage", "--json"]).run().expect(0);
     let usage: serde_json::Value = serde_json::from_str(&usage.stdout).unwrap();
     assert_eq!(usage["api_calls"], 3, "{usage}");
+}
+
+/// It is asked while another one is being answered: neither knows of the other.
+#[test]
+fn side_questions_know_nothing_of_each_other() {
+    let world = World::new();
+    let server = Server::new([says("Blue."), hangs("Per"), says("It is dark.")]);
+    let mut seat = Seat::take(world.asking(&server, ["-m", "sonnet"]));
+    seat.says("which colour?");
+    seat.sees("Blue.");
+    seat.sees_no_more("interrupts");
+    seat.says("/btw is it bright?");
+    server.wait_until(|requests| requests.len() == 2);
+    seat.says("/btw is it dark?");
+    seat.sees("It is dark.");
+    let second = server.requests()[2].body.to_string();
+    assert!(second.contains("Blue.") && !second.contains("is it bright?"));
+    seat.types("\x1b");
+    seat.sees_no_more("interrupts");
+    seat.types("\x04");
+    assert_eq!(seat.leaves(), 0);
+}
+
+/// The model that was chosen during a run is asked, and an answer without words says why.
+#[test]
+fn a_side_question_is_for_the_model_that_was_chosen_last() {
+    let world = World::new();
+    let waits = "echo yes > begun; while [ ! -e go ]; do sleep 0.05; done";
+    let server = Server::new([
+        uses("bash", json!({"command": waits})),
+        uses("bash", json!({"command": "ls"})),
+        says("Done."),
+    ]);
+    let mut seat = Seat::take(world.asking(&server, ["-m", "sonnet"]));
+    seat.says("wait for it");
+    crate::binary::wait_for_file(&world.file("begun"));
+    seat.says("/model opus");
+    seat.sees("opus");
+    seat.says("/btw what is here?");
+    seat.sees("the model wanted to call a tool");
+    let requests = server.requests();
+    assert_ne!(requests[0].body["model"], requests[1].body["model"]);
+    world.write("go", "");
+    seat.sees("Done.");
+    seat.sees_no_more("interrupts");
+    seat.types("\x04");
+    assert_eq!(seat.leaves(), 0);
 }

@@ -313,3 +313,27 @@ fn only_a_session_of_the_folder_goes() {
     assert_eq!(seat.leaves(), 0);
     end(&world);
 }
+
+/// It holds the session open, so it is given up; the answer that it would have got belongs to no later session either.
+#[test]
+fn a_run_goes_to_the_background_with_a_side_question_unanswered() {
+    let world = World::new();
+    let server = Server::new([waits(), hangs("It"), waits_there(), says("All is done.")]);
+    let mut seat = Seat::take(world.asking(&server, ["-m", "sonnet"]));
+    seat.says("Do it.");
+    wait_for_file(&world.file("begun"));
+    seat.says("/btw what is it?");
+    server.wait_until(|requests| requests.len() == 2);
+    seat.types("\x02");
+    seat.sees(WAITS);
+    world.write("go", "");
+    seat.sees(GONE);
+    assert_eq!(seat.leaves(), 0);
+    server.wait_until(|requests| requests.len() == 3);
+    let mut seat = Seat::take(world.as_typed(["attach"]));
+    world.write("on", "");
+    seat.sees("All is done.");
+    seat.types("\x04");
+    seat.leaves();
+    end(&world);
+}

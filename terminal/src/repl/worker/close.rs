@@ -3,6 +3,7 @@
 use ah_config::Error;
 use ah_engine::sessions::folders::give_up;
 
+use super::super::side_question::give_up as give_up_questions;
 use super::{SessionWorker, Worked};
 use crate::tell_notices;
 
@@ -18,9 +19,11 @@ impl SessionWorker {
             session,
             store,
             left,
+            asking,
             ..
         } = self;
         let is_empty = session.transcript().last().is_none();
+        give_up_questions(&asking).await;
         session.close("other").await?;
         tell_notices(&store).await;
         let session = Some(store.id().to_string()).filter(|_| !is_empty);

@@ -50,7 +50,7 @@ impl SessionWorker {
         let session = ["-r".to_owned(), self.store.id().to_string()];
         let arguments: Vec<_> = session.into_iter().chain(arguments).collect();
         let stop = self.stop.child_token();
-        let side_tasks = self.side_tasks(Some(stop.clone()));
+        let mut side_tasks = self.side_tasks(Some(stop.clone()));
         let running = async {
             let ran = tokio::task::spawn_blocking(move || own::run(&arguments, &environment));
             tokio::select! {
@@ -58,7 +58,7 @@ impl SessionWorker {
                 ran = ran => Some(ran),
             }
         };
-        let ran = run_beside(running, &mut self.tasks, &mut self.later, &side_tasks).await?;
+        let ran = run_beside(running, &mut self.tasks, &mut self.later, &mut side_tasks).await?;
         let ending = match ran {
             None => Ending::Interrupted,
             Some(Ok(Ok(text))) => {

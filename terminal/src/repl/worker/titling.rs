@@ -58,7 +58,7 @@ impl SessionWorker {
             }
         };
         self.store
-            .append(vec![Record::Event(paid(&titled))])
+            .append(vec![Record::Event(paid(&titled.share, titled.api_ms))])
             .await?;
         self.factory.link.spend(titled.share, titled.api_ms);
         let title = title_of(titled.answer.trim().trim_matches(['"', '*', '`']), MOST);
