@@ -8,7 +8,7 @@ use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};
 
 use ah_config::trust::Reason;
-use ah_config::{Config, Error, Origin};
+use ah_config::{Config, Error};
 use ah_conversation::{Environment, Goal, MailKind, json};
 use ah_desk::{At, Refusal, RefusalKind, Start, Which};
 use ah_engine::sessions::place::{sessions, stored};
@@ -169,7 +169,9 @@ async fn tell(
         Ok(Err(refusal)) if is_handed_over => return Err(Error::failure(refusal.text)),
         Ok(Err(refusal)) => match (which, refusal.kind) {
             // As a prompt without -d.
-            (Which::Resume(session, None), RefusalKind::Busy) if !is_aimed(&prompt, config) => {
+            (Which::Resume(session, None), RefusalKind::Busy)
+                if !super::place::is_aimed(config) && Goal::in_prompt(&prompt).is_none() =>
+            {
                 let found = sessions(config).find(&session)?;
                 super::place::queue(&found)?.send(MailKind::FollowUp, &prompt)?;
                 format!("{session}{QUEUED}")
@@ -197,13 +199,6 @@ async fn tell(
     };
     let_go().map_err(|error| Error::failure(format!("cannot release the terminal: {error}")))?;
     Ok(0)
-}
-
-/// Whether a check of this run says when it is done: what is queued would lose it.
-fn is_aimed(prompt: &str, config: &Config) -> bool {
-    let until = config.check.until.as_ref();
-    until.is_some_and(|until| until.origin == Origin::CommandLine)
-        || Goal::in_prompt(prompt).is_some()
 }
 
 /// Takes over what a conversation has left, which is in the place of the prompt, and what was chosen in it. Returns the prompts

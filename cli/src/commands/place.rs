@@ -90,3 +90,9 @@ pub fn open_error(error: OpenError) -> Error {
         OpenError::Store(error) => error.into(),
     }
 }
+
+/// Whether a check that was typed says when the run is done: what is queued would lose it.
+pub fn is_aimed(config: &Config) -> bool {
+    let until = config.check.until.as_ref();
+    until.is_some_and(|until| until.origin == ah_config::Origin::CommandLine)
+}

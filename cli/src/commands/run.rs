@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use ah_agent::{Audience, RunFailure, Stop};
 use ah_config::profile::Profile;
-use ah_config::{Config, Error, ErrorKind, Origin};
+use ah_config::{Config, Error, ErrorKind};
 use ah_conversation::{ContentBlock, Interface, MailKind};
 use ah_engine::assemble::{self, SessionInputs, SessionView, before_session};
 use ah_engine::prompt::{expand::expand, mentions, served};
@@ -157,17 +157,10 @@ async fn show(
         }
     };
     let plan = plan(options, config.interface)?;
-    let until = config.check.until.as_ref();
-    let is_aimed = until.is_some_and(|until| until.origin == Origin::CommandLine);
+    let is_busy = |it: &Error| it.kind == ErrorKind::SessionBusy && !super::place::is_aimed(config);
     let opened = match opening.open(&plan, fork_at, inputs, audience).await {
-        // What is queued is answered at the end of the session, not at the message that was meant, and no check of ours looks at
-        // it.
-        Err(error)
-            if error.kind == ErrorKind::SessionBusy
-                && !is_aimed
-                && fork_at.is_none()
-                && plan.at.is_none() =>
-        {
+        // What is queued is answered at the end of the session, not at the message that was meant, and without a check of ours.
+        Err(error) if is_busy(&error) && fork_at.is_none() && plan.at.is_none() => {
             return wait_there(&text, error, options, config);
         }
         Err(error) => return keyless::told(error, config.interface),
