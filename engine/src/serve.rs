@@ -412,7 +412,7 @@ impl Engine for SessionOpener {
     }
 
     fn end_check(&self) -> Result<(), Refusal> {
-        assemble::goal::may_change(self.config()).map_err(|error| in_one_line(&error))
+        assemble::goal::may_change(&self.config().check).map_err(|error| in_one_line(&error))
     }
 
     async fn rename(&self, name: &str) -> Result<(), Refusal> {

@@ -17,9 +17,7 @@ use ah_serve::{FirstRun, Life};
 use ah_terminal::repl::HandOver;
 use tokio::sync::oneshot;
 
-use super::output::print;
-use super::runtime::runtime;
-use super::serve::Server;
+use super::{output::print, place, runtime::runtime, serve::Server};
 use crate::args::TypedPrompt;
 use crate::args::options::Options;
 use crate::args::serve::Place;
@@ -144,10 +142,7 @@ pub fn run(prompt: &TypedPrompt, options: &Options, config: &Config) -> Result<u
         };
         let life = Life::WhileInUse(Some(Box::new(first)));
         let served = server.serve(life);
-        let (served, told) = tokio::join!(
-            served,
-            tell(told, waiting, options.output.handed_over, config)
-        );
+        let (served, told) = tokio::join!(served, tell(told, waiting, &options, config));
         told.and(served)
     });
     // Processes started by tools may still be ending.
@@ -160,20 +155,20 @@ pub fn run(prompt: &TypedPrompt, options: &Options, config: &Config) -> Result<u
 async fn tell(
     begun: oneshot::Receiver<Result<String, Refusal>>,
     (which, prompt): (Which, String),
-    is_handed_over: bool,
+    options: &Options,
     config: &Config,
 ) -> Result<u8, Error> {
     let session = match begun.await {
         Ok(Ok(session)) => session,
         // What was left goes on, or is resumed by hand.
-        Ok(Err(refusal)) if is_handed_over => return Err(Error::failure(refusal.text)),
+        Ok(Err(refusal)) if options.output.handed_over => return Err(Error::failure(refusal.text)),
         Ok(Err(refusal)) => match (which, refusal.kind) {
             // As a prompt without -d.
             (Which::Resume(session, None), RefusalKind::Busy)
-                if !super::place::is_aimed(config) && Goal::in_prompt(&prompt).is_none() =>
+                if !place::is_aimed(&config.check) && Goal::in_prompt(&prompt).is_none() =>
             {
                 let found = sessions(config).find(&session)?;
-                super::place::queue(&found)?.send(MailKind::FollowUp, &prompt)?;
+                place::queue(&found)?.send(MailKind::FollowUp, &prompt)?;
                 format!("{session}{QUEUED}")
             }
             // What is queued is answered at the end of the session, not at the message that was meant.

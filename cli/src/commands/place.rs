@@ -1,12 +1,12 @@
 //! The existing session that a command uses.
 
-use super::runtime::runtime;
-use ah_store::{OpenError, Paths, Queue, SessionStore, Tree};
-
-use ah_config::Config;
-use ah_config::{Error, ErrorKind};
+use ah_config::settings::check::CheckConfig;
+use ah_config::{Config, Error, ErrorKind};
 use ah_engine::sessions::place::{sessions, take};
 use ah_engine::sessions::plan::{SessionChoice, SessionPlan};
+use ah_store::{OpenError, Paths, Queue, SessionStore, Tree};
+
+use super::runtime::runtime;
 
 /// Returns the paths of the chosen session.
 ///
@@ -92,7 +92,7 @@ pub fn open_error(error: OpenError) -> Error {
 }
 
 /// Whether a check that was typed says when the run is done: what is queued would lose it.
-pub fn is_aimed(config: &Config) -> bool {
-    let until = config.check.until.as_ref();
+pub fn is_aimed(check: &CheckConfig) -> bool {
+    let until = check.until.as_ref();
     until.is_some_and(|until| until.origin == ah_config::Origin::CommandLine)
 }

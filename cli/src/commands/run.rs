@@ -157,7 +157,8 @@ async fn show(
         }
     };
     let plan = plan(options, config.interface)?;
-    let is_busy = |it: &Error| it.kind == ErrorKind::SessionBusy && !super::place::is_aimed(config);
+    let is_busy =
+        |it: &Error| it.kind == ErrorKind::SessionBusy && !super::place::is_aimed(&config.check);
     let opened = match opening.open(&plan, fork_at, inputs, audience).await {
         // What is queued is answered at the end of the session, not at the message that was meant, and without a check of ours.
         Err(error) if is_busy(&error) && fork_at.is_none() && plan.at.is_none() => {

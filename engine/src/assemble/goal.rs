@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use ah_config::settings::check::CheckConfig;
 use ah_config::{Config, Error, Sourced, extensions};
 use ah_conversation::{Check, Goal, PermissionMode};
 use ah_store::SessionStore;
@@ -48,9 +49,10 @@ pub(crate) fn check_of(
     tell: &(dyn Fn(&str) + Sync),
 ) -> Result<Arc<dyn Check>, Error> {
     if let Some(command) = command.filter(|command| config.check.command() != Some(command)) {
-        may_change(&config)?;
+        may_change(&config.check)?;
         config.permission_mode.value = mode;
-        may_run(command, &config, status)?;
+        let ruled = Ruled::of(&config).for_lines(&config, std::iter::empty(), status);
+        may_run(command, &ruled)?;
     }
     let config = aimed(config, command)?;
     let mut told = None;
@@ -64,8 +66,8 @@ pub(crate) fn check_of(
 /// # Errors
 ///
 /// If there is such a check.
-pub(crate) fn may_change(config: &Config) -> Result<(), Error> {
-    let Some((command, until)) = config.check.command().zip(config.check.until.as_ref()) else {
+pub(crate) fn may_change(check: &CheckConfig) -> Result<(), Error> {
+    let Some((command, until)) = check.command().zip(check.until.as_ref()) else {
         return Ok(());
     };
     let text = format!(
@@ -76,8 +78,7 @@ pub(crate) fn may_change(config: &Config) -> Result<(), Error> {
 }
 
 /// Applies the rules for commands of lines to a check that was typed.
-fn may_run(command: &str, config: &Config, status: &SandboxStatus) -> Result<(), Error> {
-    let ruled = Ruled::of(config).for_lines(config, std::iter::empty(), status);
+fn may_run(command: &str, ruled: &Ruled) -> Result<(), Error> {
     let (call, accesses) = ruled.line(command);
     let refusal = ruled.refusal_of_line(&call, &accesses);
     refusal.map_or(Ok(()), |why| {

@@ -152,7 +152,7 @@ impl Place for OpenPlace {
     }
 
     fn end_check(&self) -> Result<(), Refusal> {
-        let ended = assemble::goal::may_change(&self.opening.config);
+        let ended = assemble::goal::may_change(&self.opening.config.check);
         ended.map_err(|error| refusal(&error))
     }
 
