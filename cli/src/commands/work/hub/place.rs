@@ -213,7 +213,7 @@ mod tests {
             (
                 "",
                 "code.example",
-                "what kind of hub `code.example` is, is not known",
+                "unknown kind of hub: `code.example`",
             ),
         ] {
             assert_eq!(place(None, variables, host), expected, "{variables} {host}");
