@@ -184,7 +184,7 @@ const GAPS: &[(&str, &str)] = &[
     (
         "Outside the sandbox, an allowed command can use your terminals by their numbers (`/dev/pts/3`)",
         "It has your rights, and the terminal is yours; what closes it (no new rights, a user namespace) would break `sudo`. What runs \
-         unasked cannot, and no command has it as `/dev/tty`",
+         unasked cannot, and no command has it as `/dev/tty`: `sudo` needs `NOPASSWD`, or `sudo -A` with `SUDO_ASKPASS`",
     ),
     (
         "Outside the sandbox, secrets in variables with other [names](docs/interfaces.md#environment) reach commands",

@@ -21,7 +21,7 @@ fn models_are_those_of_the_server_and_are_searched() {
         .env("ANTHROPIC_API_KEY", "key-of-a-test");
     let mut seat = Seat::take(ah);
     seat.says("/model");
-    seat.sees("model:");
+    seat.sees("❯ opus");
     // The catalogue at once, the server's list when it has answered.
     seat.types("teamsm");
     seat.sees("❯ anthropic/claude-team-small        45.0k tokens");
@@ -41,7 +41,7 @@ fn without_an_answer_of_the_server_the_catalogue_is_searched() {
         .env("ANTHROPIC_API_KEY", "key-of-a-test");
     let mut seat = Seat::take(ah);
     seat.says("/model");
-    seat.sees("model:");
+    seat.sees("❯ opus");
     seat.types("claudehaiku55");
     seat.sees("❯ claude-haiku-5-5");
     seat.types("\x1b");
