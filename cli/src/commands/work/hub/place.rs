@@ -210,11 +210,7 @@ mod tests {
                 "code.example",
                 "Forgejo https://code.example/api/v1 https://code.example",
             ),
-            (
-                "",
-                "code.example",
-                "unknown kind of hub: `code.example`",
-            ),
+            ("", "code.example", "unknown kind of hub: `code.example`"),
         ] {
             assert_eq!(place(None, variables, host), expected, "{variables} {host}");
         }
