@@ -1,6 +1,6 @@
 //! A model behind an HTTP API, as far as all APIs are alike: an encoder writes the body of each request, and a reader
 //! turns the answer into stream events. One call of [`Provider::stream`] is one attempt; retries are left to
-//! [`retry`](crate::retry), and what the server says about the request itself to [`again`](crate::again).
+//! [`retry`](crate::retry), and what the server says about the request itself to `again.rs`.
 
 use std::sync::{Arc, Mutex};
 
