@@ -2,11 +2,9 @@
 
 use std::sync::Arc;
 
-use ah_conversation::{
-    Clock, ContentBlock, Message, Origin, Provider, Request, Role, Store, StoreError,
-};
+use ah_conversation::{Clock, ContentBlock, Provider, Request, Store, StoreError};
 
-use crate::request::SentRequest;
+use crate::request::{SentRequest, prompt};
 use crate::{Session, SessionSettings};
 
 /// What the model is told besides the question.
@@ -48,17 +46,8 @@ impl SideQuestions {
         let binds_thinking = self.provider.extras().continuity.binds_thinking;
         let mut sent = SentRequest::default();
         let mut request = sent.request(&transcript, prefix, &self.settings, binds_thinking);
-        let last = request.messages.last();
-        let message = Message {
-            id: self.clock.message_id(),
-            parent: last.map(|last| last.id.clone()),
-            seq: last.map_or(0, |last| last.seq + 1),
-            role: Role::User,
-            origin: Origin::Prompt,
-            created_at: self.clock.now(),
-            content: [ASIDE, question].map(ContentBlock::text).into(),
-            response: None,
-        };
+        let content = [ASIDE, question].map(ContentBlock::text).into();
+        let message = prompt(&*self.clock, request.messages.last(), content);
         Arc::make_mut(&mut request.messages).push(Arc::new(message));
         Ok(Some(request))
     }

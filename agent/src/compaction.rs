@@ -11,6 +11,8 @@ use ah_conversation::{
     estimate_message, shortened,
 };
 
+use crate::request::prompt;
+
 /// What a summary has to hold.
 const INSTRUCTIONS: &str = include_str!("compaction.md");
 /// What precedes the instructions if they are appended to the conversation.
@@ -192,12 +194,8 @@ impl Split {
         if let Some(wanted) = wanted {
             let _ = write!(text, "\n\nInstructions for the summary: {wanted}");
         }
-        let last = request.messages.last();
-        let message = Message {
-            parent: last.map(|last| last.id.clone()),
-            seq: last.map_or(0, |last| last.seq + 1),
-            ..prompt(clock, text)
-        };
+        let content = vec![ContentBlock::Text { text }];
+        let message = prompt(clock, request.messages.last(), content);
         Arc::make_mut(&mut request.messages).push(Arc::new(message));
         let (least, most) = (summary_tokens(window), thought_tokens(window));
         request.max_output = request.max_output.clamp(least, most);
@@ -221,7 +219,7 @@ impl Split {
             let _ = writeln!(text, "\nInstructions for the summary: {wanted}");
         }
         text.push_str("\nWrite the summary now.");
-        let message = prompt(clock, text);
+        let message = prompt(clock, None, vec![ContentBlock::Text { text }]);
         let mut system = format!("{FLATTENED}\n\n{INSTRUCTIONS}");
         system.extend(length(window));
         Request {
@@ -272,19 +270,6 @@ fn written(messages: &[Arc<Message>], most: usize) -> String {
         texts.remove(1);
     }
     texts.concat()
-}
-
-fn prompt(clock: &dyn Clock, text: String) -> Message {
-    Message {
-        id: clock.message_id(),
-        parent: None,
-        seq: 0,
-        role: Role::User,
-        origin: Origin::Prompt,
-        created_at: clock.now(),
-        content: vec![ContentBlock::Text { text }],
-        response: None,
-    }
 }
 
 fn write_message(out: &mut String, message: &Message, shown: usize) {

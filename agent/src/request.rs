@@ -4,7 +4,7 @@ use std::mem;
 use std::sync::Arc;
 
 use ah_conversation::{
-    ContentBlock, Message, Origin, Prefix, Request, Role, ToolSpec, Transcript, Update,
+    Clock, ContentBlock, Message, Origin, Prefix, Request, Role, ToolSpec, Transcript, Update,
     extend_sendable, trimmed,
 };
 
@@ -264,4 +264,22 @@ fn merged(updates: Vec<Arc<Message>>) -> Option<Arc<Message>> {
     message.content = content.collect();
     message.origin = Origin::Update(Box::new(whole));
     Some(Arc::new(message))
+}
+
+/// Returns a prompt behind `last`, or one that begins a request, of which the conversation is not told.
+pub(crate) fn prompt(
+    clock: &dyn Clock,
+    last: Option<&Arc<Message>>,
+    content: Vec<ContentBlock>,
+) -> Message {
+    Message {
+        id: clock.message_id(),
+        parent: last.map(|last| last.id.clone()),
+        seq: last.map_or(0, |last| last.seq + 1),
+        role: Role::User,
+        origin: Origin::Prompt,
+        created_at: clock.now(),
+        content,
+        response: None,
+    }
 }

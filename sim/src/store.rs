@@ -37,46 +37,41 @@ impl SimulatedStore {
             records.retain(|record| !matches!(record, Record::CallFinished(_)));
         }
         if state.planted(PlantedFault::ResultsSwapped, 1) {
-            for record in &mut records {
-                if let Record::Message(message) = record {
-                    *message = Arc::new(swapped(message));
-                }
-            }
+            change(&mut records, swap_results);
         }
         if state.planted(PlantedFault::WordsChanged, 1) {
-            for record in &mut records {
-                if let Record::Message(message) = record {
-                    *message = Arc::new(reworded(message));
-                }
-            }
+            change(&mut records, reword);
         }
         records
     }
 }
 
-/// Returns a message whose results answer each other's calls.
-fn swapped(message: &Message) -> Message {
-    let mut message = message.clone();
-    let mut ids: Vec<_> = message
-        .tool_results()
-        .map(|result| result.tool_use_id.clone())
-        .collect();
-    ids.reverse();
-    for block in &mut message.content {
-        if let ContentBlock::ToolResult(result) = block {
-            result.tool_use_id = ids.remove(0);
+fn change(records: &mut [Record], change: fn(&mut Message)) {
+    for record in records {
+        if let Record::Message(message) = record {
+            change(Arc::make_mut(message));
         }
     }
-    message
 }
 
-/// Returns a message in which the user has said something more.
-fn reworded(message: &Message) -> Message {
-    let mut message = message.clone();
+/// Lets the results answer each other's calls.
+fn swap_results(message: &mut Message) {
+    let ids = message.tool_results();
+    let mut ids: Vec<_> = ids.map(|result| result.tool_use_id.clone()).collect();
+    for block in &mut message.content {
+        if let ContentBlock::ToolResult(result) = block
+            && let Some(last) = ids.pop()
+        {
+            result.tool_use_id = last;
+        }
+    }
+}
+
+/// Lets the user say something more.
+fn reword(message: &mut Message) {
     if message.role == Role::User {
         message.content.push(ContentBlock::text("And more."));
     }
-    message
 }
 
 #[async_trait]

@@ -182,7 +182,7 @@ impl World {
         self.state().paths.clone()
     }
 
-    /// Moves the session to another place: what has it open there has it no more.
+    /// Says where the next process finds the session.
     pub(crate) fn moved(&self, paths: Paths) {
         self.state().paths = paths;
     }
