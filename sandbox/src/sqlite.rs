@@ -6,6 +6,9 @@
 //! beforehand says nothing about the one that is there a moment later. So SQLite opens super-journals through a table of ours,
 //! which knows them by the names that SQLite itself gives them.
 
+#[cfg(feature = "disk")]
+pub mod disk;
+
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int};
 use std::ptr;
@@ -76,8 +79,16 @@ unsafe extern "C" fn open(
     };
     IN_SUPER_JOURNAL.set(is_read && may_open);
     match BEFORE.get() {
-        // SAFETY: the arguments are those that SQLite has made for it.
-        Some(Some(before)) if may_open => unsafe { before(table, name, file, flags, out) },
+        Some(Some(before)) if may_open => {
+            // SAFETY: the arguments are those that SQLite has made for it.
+            let code = unsafe { before(table, name, file, flags, out) };
+            #[cfg(feature = "disk")]
+            if code == 0 {
+                // SAFETY: the file is open.
+                unsafe { disk::opened(name, file) };
+            }
+            code
+        }
         _ => {
             if !file.is_null() {
                 // SAFETY: SQLite gives room for a file, and closes one that could not be opened only if it has methods.

@@ -114,7 +114,8 @@ fn once(branch: &[Arc<Message>], state: &State) -> Result<(), Fault> {
 fn delivered(branch: &[Arc<Message>], state: &State, is_due: bool) -> Result<(), Fault> {
     for kind in [MailKind::Steer, MailKind::FollowUp] {
         let mut arrived = Vec::new();
-        for (_, text) in state.mail.iter().filter(|(other, _)| *other == kind) {
+        for sent in state.mail.iter().filter(|sent| sent.kind == kind) {
+            let text = &sent.text;
             let is_it =
                 |message: &Message| message.role == Role::User && message.text().contains(text);
             let mut places = branch
@@ -126,7 +127,7 @@ fn delivered(branch: &[Arc<Message>], state: &State, is_due: bool) -> Result<(),
                     return Err(Law::Delivered.broken(format!("{text} has arrived twice")));
                 }
                 (Some((place, _)), None) => arrived.push(place),
-                (None, None) if is_due => {
+                (None, None) if is_due && sent.is_acknowledged => {
                     return Err(Law::Delivered.broken(format!("{text} has not arrived")));
                 }
                 (None, None) => {}

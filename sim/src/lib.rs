@@ -6,6 +6,7 @@
 //! ports, to show that they are found. `docs/simulation.md` says what is simulated and what is not.
 
 mod chance;
+mod disk;
 mod law;
 mod laws;
 mod model;
@@ -22,7 +23,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 pub use law::{Fault, Law};
-pub use plan::{Injection, Plan, Process};
+pub use plan::{DiskEvent, Injection, Plan, Process};
 pub use plant::PlantedFault;
 pub use process::play;
 pub use world::Played;

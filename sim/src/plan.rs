@@ -8,6 +8,8 @@ use crate::chance::Chance;
 
 /// Moments of a process: calls of a port, pieces of an answer, beginnings and ends of tools. Most processes have fewer.
 const MOMENTS: usize = 60;
+/// Operations of a process on the disk. Most processes have fewer.
+const OPERATIONS: usize = 300;
 
 /// The processes of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +29,8 @@ pub struct Process {
     pub mail: Vec<MailKind>,
     /// What happens at which of its moments; 0 is the first.
     pub injection: Option<(usize, Injection)>,
+    /// What happens at which of its operations on the disk.
+    pub disk: Option<(usize, DiskEvent)>,
 }
 
 /// What happens to a process from outside.
@@ -34,10 +38,23 @@ pub struct Process {
 pub enum Injection {
     /// It is killed.
     Kill,
+    /// The power fails: it is killed, and what was not synced may be lost.
+    PowerCut,
     /// The person interrupts the run.
     Interrupt,
     /// Another process queues a message.
     Mail(MailKind),
+}
+
+/// What happens to the disk of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DiskEvent {
+    /// The power fails.
+    PowerCut,
+    /// It is full from now on.
+    Full,
+    /// It refuses an operation.
+    Error,
 }
 
 impl Plan {
@@ -67,6 +84,7 @@ impl Plan {
                 }
             };
             with(|process| process.injection = None);
+            with(|process| process.disk = None);
             with(|process| process.mail.clear());
             with(|process| process.takes_over = false);
             with(|process| process.inject_earlier(|moment| moment / 2));
@@ -80,6 +98,9 @@ impl Process {
     fn inject_earlier(&mut self, earlier: fn(usize) -> usize) {
         if let Some((moment, _)) = &mut self.injection {
             *moment = earlier(*moment);
+        }
+        if let Some((operation, _)) = &mut self.disk {
+            *operation = earlier(*operation);
         }
     }
 
@@ -97,10 +118,17 @@ impl Process {
             seed: chance.next(),
             takes_over: chance.one_in(3),
             mail: (0..count).map(|_| mail(chance)).collect(),
-            injection: match chance.below(6) {
-                0..=2 => Some((chance.below(MOMENTS), Injection::Kill)),
-                3 => Some((chance.below(MOMENTS), Injection::Interrupt)),
-                4 => Some((chance.below(MOMENTS), Injection::Mail(mail(chance)))),
+            injection: match chance.below(8) {
+                0..=1 => Some((chance.below(MOMENTS), Injection::Kill)),
+                2..=3 => Some((chance.below(MOMENTS), Injection::PowerCut)),
+                4 => Some((chance.below(MOMENTS), Injection::Interrupt)),
+                5 => Some((chance.below(MOMENTS), Injection::Mail(mail(chance)))),
+                _ => None,
+            },
+            disk: match chance.below(12) {
+                0..=1 => Some((chance.below(OPERATIONS), DiskEvent::PowerCut)),
+                2 => Some((chance.below(OPERATIONS), DiskEvent::Full)),
+                3 => Some((chance.below(OPERATIONS), DiskEvent::Error)),
                 _ => None,
             },
         }
@@ -117,10 +145,19 @@ impl fmt::Display for Process {
             write!(f, ", after mail ({kind:?})")?;
         }
         match self.injection {
+            None => {}
+            Some((at, Injection::Kill)) => write!(f, ", killed at moment {at}")?,
+            Some((at, Injection::PowerCut)) => write!(f, ", power cut at moment {at}")?,
+            Some((at, Injection::Interrupt)) => write!(f, ", interrupted at moment {at}")?,
+            Some((at, Injection::Mail(kind))) => write!(f, ", mail ({kind:?}) at moment {at}")?,
+        }
+        match self.disk {
             None => Ok(()),
-            Some((at, Injection::Kill)) => write!(f, ", killed at moment {at}"),
-            Some((at, Injection::Interrupt)) => write!(f, ", interrupted at moment {at}"),
-            Some((at, Injection::Mail(kind))) => write!(f, ", mail ({kind:?}) at moment {at}"),
+            Some((at, DiskEvent::PowerCut)) => {
+                write!(f, ", power cut at operation {at} of the disk")
+            }
+            Some((at, DiskEvent::Full)) => write!(f, ", disk full from operation {at} on"),
+            Some((at, DiskEvent::Error)) => write!(f, ", disk refuses operation {at}"),
         }
     }
 }

@@ -33,11 +33,13 @@ pub enum PlantedFault {
     MailReversed,
     /// The model never has enough.
     CallsForEver,
+    /// The disk says that it has synced what it has not.
+    SyncIgnored,
 }
 
 impl PlantedFault {
     /// All faults, each with the law that it breaks.
-    pub const ALL: [(Self, Law); 14] = [
+    pub const ALL: [(Self, Law); 15] = [
         (Self::UnwrittenAcknowledged, Law::Kept),
         (Self::MessageLost, Law::Kept),
         (Self::StartNotJournalled, Law::Reported),
@@ -52,5 +54,6 @@ impl PlantedFault {
         (Self::MailLost, Law::Delivered),
         (Self::MailReversed, Law::Delivered),
         (Self::CallsForEver, Law::Ended),
+        (Self::SyncIgnored, Law::Kept),
     ];
 }

@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use std::{fs, io};
 
 use ah_agent::hooks::{HookSession, Hooks};
 use ah_agent::{
@@ -14,13 +13,14 @@ use ah_conversation::{
     CheckInForce, Clock, ContentBlock, ExitReason, Limits, MessageId, PermissionMode,
     PermissionUpdate, Permissions, Rulebook, Sampling, Store as _, StoreError, Thinking, Time,
 };
+use ah_sandbox::sqlite::disk::mount;
 use ah_store::{OpenError, Paths, SessionStore, Sessions};
 use tempfile::TempDir;
 
 use crate::law::{Fault, Law};
 use crate::plan::{Plan, Process};
 use crate::plant::PlantedFault;
-use crate::store::SimulatedStore;
+use crate::store::{self, SimulatedStore};
 use crate::world::{Played, World};
 use crate::{laws, model, tools};
 
@@ -77,17 +77,21 @@ pub fn play(plan: &Plan, plant: Option<PlantedFault>) -> Played {
     let mut folder = folder();
     let paths = Sessions::in_folder(folder.path()).begun_at(Time(0));
     let world = Arc::new(World::new(paths, plant));
+    let mut mounted = mount(folder.path(), world.disk.clone());
     let calm = Process {
         seed: plan.processes.len() as u64,
         takes_over: false,
         mail: Vec::new(),
         injection: None,
+        disk: None,
     };
     for process in plan.processes.iter().chain([&calm]) {
         let next = self::folder();
         match runtime.block_on(live(&world, process, next.path())) {
             Ok(Ended::Killed(paths)) => {
                 world.moved(paths);
+                drop(mounted);
+                mounted = mount(next.path(), world.disk.clone());
                 folder = next;
             }
             Ok(Ended::ByItself) => {}
@@ -97,11 +101,11 @@ pub fn play(plan: &Plan, plant: Option<PlantedFault>) -> Played {
             break;
         }
     }
-    drop(folder);
+    drop((mounted, folder));
     world.played()
 }
 
-/// Returns a folder for the files of a session: in memory where there is such a place, since no power fails here.
+/// Returns a folder for the files of a session: in memory where there is such a place, since it is no real power that fails here.
 fn folder() -> TempDir {
     let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
     folder.expect("there is a place for files")
@@ -109,79 +113,81 @@ fn folder() -> TempDir {
 
 /// How a process has ended.
 enum Ended {
-    /// Its files are as it had them, at this place.
+    /// Its files are as it had them, or as the power cut has left them, at this place.
     Killed(Paths),
     ByItself,
 }
 
 /// Runs a process to its end, and looks at what it has left: in `rest` if it is killed.
 async fn live(world: &Arc<World>, process: &Process, rest: &Path) -> Result<Ended, Fault> {
-    world.begin(process);
+    world.begin(process, rest);
     process.mail.iter().for_each(|kind| world.queue(*kind));
     let paths = world.paths();
-    let store = Arc::new(open(&paths)?);
-    let ended = tokio::select! {
-        biased;
-        () = world.killed.notified() => None,
-        ended = tokio::time::timeout(TOO_LONG, run(world, store.clone(), process.takes_over)) => {
-            Some(ended.map_err(|_| Law::Ended.broken("nothing happens any more"))?)
+    let ended = match world.disk.is_off() {
+        true => None,
+        false => attempt(world, process, &paths).await?,
+    };
+    world.hear();
+    let Some(ended) = ended.filter(|_| !world.disk.is_off()) else {
+        let name = paths.database().file_name().unwrap_or_default();
+        return Ok(Ended::Killed(Paths::of(rest.join(name))));
+    };
+    world.disk.calm();
+    let reason = match ended {
+        Ok(outcome) => outcome.reason,
+        Err(_) if world.disk.has_failed() => {
+            world
+                .state()
+                .tell("it ends: the disk has failed".to_owned());
+            ExitReason::Interrupted
         }
+        Err(error) => return Err(unusable(&error)),
     };
-    let Some(ended) = ended else {
-        // The writer has done all that it was told. What closes the files comes too late for the copy.
-        store.load().await.map_err(|error| unusable(&error))?;
-        copy(paths.folder(), rest).map_err(|error| not_copied(&error))?;
-        let copied = Sessions::in_folder(rest)
-            .newest()
-            .map_err(|error| unusable(&error))?;
-        return Ok(Ended::Killed(copied.unwrap_or(paths)));
-    };
-    drop(store);
-    let outcome = ended.map_err(|error| unusable(&error))?;
-    world
-        .state()
-        .tell(format!("it ends: {}", outcome.reason.as_str()));
-    let transcript = open(&paths)?
-        .load()
-        .await
-        .map_err(|error| unusable(&error))?;
+    world.state().tell(format!("it ends: {}", reason.as_str()));
+    let transcript = open(&paths).and_then(|store| store::now(store.load()));
+    let transcript = transcript.map_err(|error| unusable(&error))?;
     let (branch, state) = (transcript.messages(), world.state());
     laws::always(branch, &state)?;
-    if outcome.reason == ExitReason::EndTurn {
+    if reason == ExitReason::EndTurn {
         laws::at_rest(branch, &state, process.injection.is_none())?;
     }
     Ok(Ended::ByItself)
 }
 
-fn open(paths: &Paths) -> Result<SessionStore, Fault> {
+/// Runs a process to its end; returns `None` if it is killed before.
+async fn attempt(
+    world: &Arc<World>,
+    process: &Process,
+    paths: &Paths,
+) -> Result<Option<Result<RunOutcome, StoreError>>, Fault> {
+    let store = match open(paths) {
+        Ok(store) => Arc::new(store),
+        Err(error) => return Ok(Some(Err(error))),
+    };
+    tokio::select! {
+        biased;
+        () = world.killed.notified() => Ok(None),
+        ended = tokio::time::timeout(TOO_LONG, run(world, store.clone(), process.takes_over)) => {
+            ended.map(Some).map_err(|_| Law::Ended.broken("nothing happens any more"))
+        }
+    }
+}
+
+fn open(paths: &Paths) -> Result<SessionStore, StoreError> {
     SessionStore::open(paths).map_err(|error| match error {
-        OpenError::Store(error) => unusable(&error),
-        OpenError::Busy(_) => Law::Usable.broken("a process that has ended has the session open"),
+        OpenError::Store(error) => error,
+        OpenError::Busy(_) => StoreError {
+            action: "cannot open",
+            path: paths.database().to_owned(),
+            reason: "a process that has ended has the session open".to_owned(),
+            hint: None,
+        },
     })
 }
 
 /// Returns the fault without the file, whose name is another each time.
 fn unusable(error: &StoreError) -> Fault {
     Law::Usable.broken(format!("{}: {}", error.action, error.reason))
-}
-
-fn not_copied(error: &io::Error) -> Fault {
-    Law::Usable.broken(format!("cannot copy: {error}"))
-}
-
-/// Copies the files of a session.
-fn copy(from: &Path, to: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        let copied = to.join(entry.file_name());
-        if entry.file_type()?.is_dir() {
-            fs::create_dir(&copied)?;
-            copy(&entry.path(), &copied)?;
-        } else {
-            fs::copy(entry.path(), copied)?;
-        }
-    }
-    Ok(())
 }
 
 /// Takes over the run that another process has left, if so, or else runs a prompt.

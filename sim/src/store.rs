@@ -2,7 +2,10 @@
 //! planted here.
 
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
 use std::time::Duration;
 
 use ah_conversation::{
@@ -21,6 +24,15 @@ pub(crate) struct SimulatedStore {
 }
 
 impl SimulatedStore {
+    /// Returns what the store has answered, unless the process was killed meanwhile.
+    async fn alive<T>(&self, answer: Result<T, StoreError>) -> Result<T, StoreError> {
+        self.world.hear();
+        if self.world.disk.is_off() {
+            self.world.gone().await;
+        }
+        answer
+    }
+
     /// Returns what is really written of `records`.
     fn kept(&self, mut records: Vec<Record>) -> Vec<Record> {
         let mut state = self.world.state();
@@ -43,6 +55,24 @@ impl SimulatedStore {
             change(&mut records, reword);
         }
         records
+    }
+}
+
+/// Waits for the writer of the store, and lets nothing else happen meanwhile: so each number has one order of events.
+pub(crate) fn now<T>(future: impl Future<Output = T>) -> T {
+    struct Unpark(Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(value) => return value,
+            Poll::Pending => thread::park(),
+        }
     }
 }
 
@@ -77,7 +107,7 @@ fn reword(message: &mut Message) {
 #[async_trait]
 impl Store for SimulatedStore {
     async fn load(&self) -> Result<Transcript, StoreError> {
-        self.store.load().await
+        self.alive(now(self.store.load())).await
     }
 
     async fn append(&self, records: Vec<Record>) -> Result<(), StoreError> {
@@ -92,7 +122,8 @@ impl Store for SimulatedStore {
             _ => None,
         });
         let ended: Vec<_> = ended.collect();
-        self.store.append(self.kept(records)).await?;
+        let appended = now(self.store.append(self.kept(records)));
+        self.alive(appended).await?;
         self.world.moment().await;
         let mut state = self.world.state();
         state.acknowledged.extend(messages);
@@ -106,7 +137,7 @@ impl Store for SimulatedStore {
         offset: usize,
         limit: usize,
     ) -> Result<Option<OutputPage>, StoreError> {
-        self.store.output(call, offset, limit).await
+        now(self.store.output(call, offset, limit))
     }
 
     fn spool_path(&self, call: &ToolUseId) -> PathBuf {
@@ -130,7 +161,8 @@ impl Store for SimulatedStore {
 impl Mailbox for SimulatedStore {
     async fn mail(&self, kind: MailKind) -> Result<Vec<Mail>, StoreError> {
         self.world.moment().await;
-        let mut mail = (&*self.store as &dyn Store).mail(kind).await?;
+        let mail = now((&*self.store as &dyn Store).mail(kind));
+        let mut mail = self.alive(mail).await?;
         let mut state = self.world.state();
         if state.planted(PlantedFault::MailLost, 1) {
             mail.clear();

@@ -1,14 +1,16 @@
 //! What outlives the processes of a session, and what comes upon them.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ah_conversation::{MailKind, Message, MessageId, ToolUseId};
+use ah_conversation::{Clock as _, MailKind, Message, MessageId, ToolUseId};
 use ah_store::{Paths, Queue};
 use ah_testkit::world::Steps;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::chance::Chance;
+use crate::disk::SimulatedDisk;
 use crate::law::{Fault, Law};
 use crate::plan::{Injection, Process};
 use crate::plant::PlantedFault;
@@ -28,6 +30,7 @@ pub struct Played {
 pub(crate) struct World {
     state: Mutex<State>,
     pub(crate) clock: Steps,
+    pub(crate) disk: Arc<SimulatedDisk>,
     /// The process is killed.
     pub(crate) killed: Notify,
 }
@@ -52,7 +55,7 @@ pub(crate) struct State {
     /// Results of calls whose end was acknowledged.
     pub(crate) ended: Vec<(ToolUseId, String)>,
     /// What other processes have queued.
-    pub(crate) mail: Vec<(MailKind, String)>,
+    pub(crate) mail: Vec<Sent>,
     /// Moments of the present process so far.
     moments: usize,
     injection: Option<(usize, Injection)>,
@@ -63,6 +66,14 @@ pub(crate) struct State {
     paths: Paths,
     story: Vec<String>,
     pub(crate) fault: Option<Fault>,
+}
+
+/// A queued message.
+pub(crate) struct Sent {
+    pub(crate) kind: MailKind,
+    pub(crate) text: String,
+    /// Else the disk has failed, or the power.
+    pub(crate) is_acknowledged: bool,
 }
 
 impl State {
@@ -106,6 +117,7 @@ impl World {
         Self {
             state: Mutex::new(state),
             clock: Steps::default(),
+            disk: Arc::new(SimulatedDisk::new(plant)),
             killed: Notify::new(),
         }
     }
@@ -133,9 +145,12 @@ impl World {
         match injection {
             None => {}
             Some((_, Injection::Kill)) => {
-                self.state().tell("it is killed".to_owned());
-                self.killed.notify_one();
-                std::future::pending::<()>().await;
+                self.disk.stop(false);
+                self.gone().await;
+            }
+            Some((_, Injection::PowerCut)) => {
+                self.disk.stop(true);
+                self.gone().await;
             }
             Some((_, Injection::Interrupt)) => {
                 let mut state = self.state();
@@ -147,25 +162,53 @@ impl World {
         }
     }
 
+    /// The process is dead: nothing that it waits for comes.
+    pub(crate) async fn gone(&self) {
+        self.killed.notify_one();
+        std::future::pending::<()>().await;
+    }
+
     /// Queues a message, as another process does.
     pub(crate) fn queue(&self, kind: MailKind) {
+        let (paths, text) = {
+            let state = self.state();
+            let text = format!("mail-{}.", state.mail.len() + 1);
+            (state.paths.clone(), text)
+        };
+        let id = self.clock.message_id();
+        let sent = Queue::open(&paths).and_then(|queue| queue.send_as(&id, kind, &text));
+        self.hear();
         let mut state = self.state();
-        let text = format!("mail-{}.", state.mail.len() + 1);
-        match Queue::open(&state.paths).and_then(|queue| queue.send(kind, &text)) {
-            Ok(_) => {
-                state.tell(format!("{text} is queued ({kind:?})"));
-                state.mail.push((kind, text));
+        let is_acknowledged = sent.is_ok();
+        match sent {
+            Ok(()) => state.tell(format!("{text} is queued ({kind:?})")),
+            Err(_) if self.disk.has_failed() || self.disk.is_off() => {
+                state.tell(format!("{text} may be queued ({kind:?})"));
             }
             Err(error) => {
                 let what = format!("{}: {}", error.action, error.reason);
                 state.fail(Law::Usable.broken(what));
             }
         }
+        state.mail.push(Sent {
+            kind,
+            text,
+            is_acknowledged,
+        });
     }
 
-    /// Begins a process.
-    pub(crate) fn begin(&self, process: &Process) {
+    /// Tells what the disk has done.
+    pub(crate) fn hear(&self) {
+        let told = self.disk.take_told();
         let mut state = self.state();
+        told.into_iter().for_each(|line| state.tell(line));
+    }
+
+    /// Begins a process, whose files go to `rest` if it does not end by itself.
+    pub(crate) fn begin(&self, process: &Process, rest: &Path) {
+        let mut state = self.state();
+        let folder = state.paths.folder();
+        { &self.disk }.begin(process.seed, process.disk, folder, rest);
         state.tell(process.to_string());
         state.chance = Chance::new(process.seed);
         state.rounds = 0;
@@ -173,7 +216,10 @@ impl World {
         state.injection = process.injection;
         state.will_be_stopped = matches!(
             process.injection,
-            Some((_, Injection::Kill | Injection::Interrupt))
+            Some((
+                _,
+                Injection::Kill | Injection::PowerCut | Injection::Interrupt
+            ))
         );
         state.interrupt = CancellationToken::new();
     }

@@ -112,7 +112,14 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("xtask", &[]),
     (
         "ah-sim",
-        &["ah-agent", "ah-conversation", "ah-store", "ah-testkit"],
+        &[
+            "ah-agent",
+            "ah-conversation",
+            "ah-provider",
+            "ah-sandbox",
+            "ah-store",
+            "ah-testkit",
+        ],
     ),
     (
         "ah-fuzz",

@@ -61,12 +61,7 @@ impl Queue {
     }
 
     /// Queues `text` as the message `id`, durably.
-    pub(crate) fn send_as(
-        &self,
-        id: &MessageId,
-        kind: MailKind,
-        text: &str,
-    ) -> Result<(), StoreError> {
+    pub fn send_as(&self, id: &MessageId, kind: MailKind, text: &str) -> Result<(), StoreError> {
         insert(&self.connection, id, kind, text)
             .map_err(|failure| failure.at("cannot write", &self.path))
     }

@@ -125,7 +125,7 @@ mod tests {
             ("config", "overlay"),
             ("fleet", "graphile postgres"),
             ("mcp", "client"),
-            ("sandbox", "enforcement sqlite"),
+            ("sandbox", "disk enforcement sqlite"),
             ("store", "fault-injection"),
         ] {
             assert_eq!(
