@@ -1,4 +1,4 @@
-// A model that plays what a test says, `ah serve` in a folder of its own, and the system's Chromium in front of it.
+// A model that plays what a test says, `ah serve` in a folder of its own, and a Chromium in front of it.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -24,7 +24,8 @@ after(() => browser?.close());
 
 async function launched() {
   browser ??= await installed()('playwright-core').chromium.launch({
-    executablePath: process.env.CHROMIUM, headless: true,
+    executablePath: join(process.env.BROWSER_DIR, 'chromium'), headless: true,
+    env: { ...process.env, LD_LIBRARY_PATH: join(process.env.BROWSER_DIR, 'lib') },
     // The sandbox of Chromium does not work for root, and the pages are ours.
     args: ['--no-sandbox', '--disable-dev-shm-usage'],
   });

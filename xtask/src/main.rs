@@ -71,7 +71,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["test", options @ ..] if options.iter().all(|it| it.starts_with("--")) => {
             suites::test(suites::wanted(options)?)
         }
-        ["test", "browser"] => suites::browser::test_alone(),
+        ["test", "browser"] => suites::browser::install().and_then(|it| suites::browser::test(&it)),
         ["test", "page"] => suites::browser::modules(),
         ["test", "conformance"] => {
             suites::conformance::install().and_then(|it| suites::conformance::test(&it))

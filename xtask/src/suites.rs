@@ -61,7 +61,11 @@ const BEYOND_REGISTRIES: [Suite; 2] = [
 ];
 
 /// Suites that CI runs by its schedule instead of for each change, each with why that is enough.
-const NIGHTLY: [(&str, &str); 3] = [
+const NIGHTLY: [(&str, &str); 4] = [
+    (
+        "browser",
+        "a download of 70 MB; the modules of the page have their tests in the suite `page`",
+    ),
     (
         "features",
         "ten builds, of which each change tries the demo's; what they find breaks nobody who takes the whole",
@@ -146,11 +150,12 @@ pub fn test(wanted: Wanted) -> Result<()> {
         Ok(sdks) => suites.run_parts("sdk", || Ok(Vec::from_iter(sdk::test(&sdks)?)))?,
     }
     let mut absent = missing(&BEYOND_REGISTRIES);
-    match browser::chromium().map(browser::install) {
-        None => absent.push("browser (no Chromium in PATH)".to_owned()),
-        Some(installed) => suites.run("browser", installed, browser::test)?,
-    }
     absent.extend(suites.downloads()?);
+    if wanted.nightly {
+        suites.run("browser", browser::install(), |folder| {
+            browser::test(folder)
+        })?;
+    }
     // These build for themselves.
     suites.state = everything.clone();
     if wanted.nightly {

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 use anyhow::{Context as _, Result, ensure};
 use sha2::{Digest as _, Sha256};
 
-use super::{browser, cache};
+use super::cache;
 use crate::workspace::{in_ci, output, root};
 
 /// Programs of the system that suites start; Python and Node are known by their versions.
@@ -233,10 +233,7 @@ fn machine() -> String {
     }
     let folders = std::env::var_os("PATH").unwrap_or_default();
     let tools = TOOLS.iter().filter_map(|name| found(name, &folders));
-    for tool in tools
-        .chain(browser::chromium())
-        .chain(super::postgres::servers())
-    {
+    for tool in tools.chain(super::postgres::servers()) {
         text += &identity(&tool);
     }
     for (name, value) in variables(std::env::vars_os()) {
