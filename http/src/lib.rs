@@ -7,6 +7,7 @@ pub mod early;
 mod no_proxy;
 pub mod outside;
 pub mod sse;
+pub mod transport;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -33,6 +34,8 @@ pub struct Options {
     pub certificates: Option<PathBuf>,
     /// Timeout for opening a connection.
     pub connect_timeout: Duration,
+    /// What answers requests to models in the place of servers, in simulations.
+    pub transport: Option<transport::Own>,
 }
 
 impl Default for Options {
@@ -43,6 +46,7 @@ impl Default for Options {
             no_proxy: None,
             certificates: None,
             connect_timeout: CONNECT_TIMEOUT,
+            transport: None,
         }
     }
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use ah_conversation::{Connecting, ErrorClass, EventStream, ProviderError, StreamEvent, json};
+use ah_http::transport::{self, Outgoing};
 use bytes::Bytes;
 use futures_core::Stream;
 use futures_util::{StreamExt, TryStreamExt, stream};
@@ -66,6 +67,8 @@ impl Default for Timeouts {
 #[derive(Clone)]
 pub struct Endpoint {
     client: Client,
+    /// What answers in the place of a server.
+    transport: Option<transport::Own>,
     url: Url,
     /// Host and port for error messages: the address itself may hold a password.
     host: String,
@@ -87,7 +90,7 @@ pub struct SettingNames {
 impl Endpoint {
     /// An endpoint at `url`. `headers` and `key` are sent with each request.
     pub(crate) fn new(
-        client: Client,
+        (client, transport): (Client, Option<transport::Own>),
         url: &str,
         mut headers: HeaderMap,
         key: Option<Authorization>,
@@ -109,6 +112,7 @@ impl Endpoint {
         ]);
         Ok(Self {
             client,
+            transport,
             host: match (url.host_str().unwrap_or_default(), url.port()) {
                 (host, Some(port)) => format!("{host}:{port}"),
                 (host, None) => host.to_owned(),
@@ -293,6 +297,7 @@ impl Attempt {
     async fn send(&self, proof: Option<&Proof>) -> Result<Response, ProviderError> {
         let Endpoint {
             client,
+            transport,
             url,
             headers,
             host,
@@ -310,6 +315,14 @@ impl Attempt {
                 let body = self.body.as_deref().unwrap_or_default();
                 headers.extend(credentials.headers(method, url, body, SystemTime::now())?);
             }
+        }
+        if let Some(transport::Own(transport)) = transport {
+            let (url, body) = (url.clone(), self.body.clone());
+            let outgoing = Outgoing { url, headers, body };
+            let incoming = transport.send(outgoing);
+            return incoming
+                .map(Response::from)
+                .map_err(|error| lost(host, &error.to_string()));
         }
         let request = match &self.body {
             Some(body) => client

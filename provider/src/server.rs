@@ -53,7 +53,7 @@ impl Server {
             .key
             .map(|key| Authorization::new(key, usual, credentials));
         Endpoint::new(
-            self.client,
+            (self.client, self.http.transport),
             url,
             headers,
             key.transpose()?,

@@ -15,6 +15,7 @@ mod plant;
 mod process;
 mod store;
 mod tools;
+mod vendor;
 mod world;
 
 use std::fmt;

@@ -1,5 +1,6 @@
-//! The model: it looks at each request as a strict server does, and answers as chance has it.
+//! What the model says, as chance has it, and each request of the agent as a strict reader sees it.
 
+use std::fmt;
 use std::sync::Arc;
 
 use ah_conversation::{
@@ -12,13 +13,107 @@ use serde_json::json;
 use crate::law::Law;
 use crate::laws;
 use crate::plant::PlantedFault;
-use crate::world::World;
+use crate::world::{State, World};
 
 /// Answers with calls in a run; the next one has none, so that each run ends.
 const ROUNDS: usize = 4;
 /// Requests of a run that ends, at most: those of its rounds, again for what breaks off and for mail.
 const MOST_ROUNDS: usize = 60;
 
+/// An answer.
+pub(crate) struct Said {
+    pub(crate) text: String,
+    /// Name and id of each call.
+    pub(crate) calls: Vec<(&'static str, String)>,
+}
+
+impl Said {
+    /// Returns the next answer.
+    pub(crate) fn next(state: &mut State) -> Self {
+        state.turns += 1;
+        let wants = state.rounds <= ROUNDS && !state.chance.one_in(3);
+        let calls = match wants || state.planted(PlantedFault::CallsForEver, 1) {
+            true => 1 + state.chance.below(3),
+            false => 0,
+        };
+        let mut call = || {
+            // One in five is of no tool.
+            let name = ["write", "write", "read", "read", "absent"][state.chance.below(5)];
+            state.calls += 1;
+            (name, format!("call-{}", state.calls))
+        };
+        let calls = (0..calls).map(|_| call()).collect();
+        Self {
+            text: format!("says {}", state.turns),
+            calls,
+        }
+    }
+}
+
+impl fmt::Display for Said {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)?;
+        let mut calls = self.calls.iter();
+        calls.try_for_each(|(name, id)| write!(f, " {name}({id})"))
+    }
+}
+
+/// A model whose requests are looked at, and whose events come a moment apart.
+pub(crate) struct Looked {
+    world: Arc<World>,
+    inner: Arc<dyn Provider>,
+}
+
+impl Looked {
+    pub(crate) fn new(world: Arc<World>, inner: Arc<dyn Provider>) -> Self {
+        Self { world, inner }
+    }
+}
+
+impl Provider for Looked {
+    fn model(&self) -> &Model {
+        self.inner.model()
+    }
+
+    fn stream(&self, request: Request) -> EventStream {
+        let world = self.world.clone();
+        let has_enough = {
+            let mut state = world.state();
+            state.rounds += 1;
+            if let Err(fault) = laws::request(&request.messages, &state.requested) {
+                state.fail(fault);
+            }
+            state.requested = request.messages.clone();
+            if state.rounds > MOST_ROUNDS {
+                state.fail(Law::Ended.broken(format!("a run has {MOST_ROUNDS} requests")));
+            }
+            state.rounds > MOST_ROUNDS
+        };
+        if has_enough {
+            return Box::pin(futures_util::stream::once(async move {
+                world.gone().await;
+                Ok(StreamEvent::Ended)
+            }));
+        }
+        let events = self.inner.stream(request);
+        Box::pin(events.then(move |event| {
+            let world = world.clone();
+            async move {
+                world.moment().await;
+                if matches!(event, Ok(StreamEvent::Ended)) {
+                    world.state().read_whole();
+                }
+                event
+            }
+        }))
+    }
+
+    fn extras(&self) -> ProviderExtras<'_> {
+        self.inner.extras()
+    }
+}
+
+/// A model that needs no server.
 pub(crate) struct Simulated {
     world: Arc<World>,
     model: Model,
@@ -33,19 +128,9 @@ impl Simulated {
     }
 
     /// Returns the events of an answer, and how its stream ends.
-    fn answer(&self, request: &Request) -> (Vec<StreamEvent>, End) {
+    fn answer(&self) -> (Vec<StreamEvent>, End) {
         let mut state = self.world.state();
-        state.turns += 1;
-        state.rounds += 1;
-        if let Err(fault) = laws::request(&request.messages, &state.requested) {
-            state.fail(fault);
-        }
-        state.requested = request.messages.clone();
-        if state.rounds > MOST_ROUNDS {
-            state.fail(Law::Ended.broken(format!("a run has {MOST_ROUNDS} requests")));
-            self.world.killed.notify_one();
-            return (Vec::new(), End::Silent(self.world.clone()));
-        }
+        let said = Said::next(&mut state);
         let mut events = vec![
             StreamEvent::Sent {
                 payload_bytes: 1_000,
@@ -56,26 +141,16 @@ impl Simulated {
                 usage: Usage::default(),
             },
         ];
-        let mut said = format!("says {}", state.turns);
-        let text = Delta::Text(said.clone());
+        let text = Delta::Text(said.text.clone());
         events.extend(block(0, BlockStart::Text(String::new()), text));
-        let wants = state.rounds <= ROUNDS && !state.chance.one_in(3);
-        let calls = match wants || state.planted(PlantedFault::CallsForEver, 1) {
-            true => 1 + state.chance.below(3),
-            false => 0,
-        };
-        for index in 1..=calls {
-            // One in five is of no tool.
-            let name = ["write", "write", "read", "read", "absent"][state.chance.below(5)];
-            state.calls += 1;
-            let id = format!("call-{}", state.calls);
-            said += &format!(" {name}({id})");
+        for (index, (name, id)) in said.calls.iter().enumerate() {
             let start = BlockStart::ToolUse {
-                id: id.into(),
-                name: name.to_owned(),
+                id: id.as_str().into(),
+                name: (*name).to_owned(),
                 input: json!({}),
             };
-            events.extend(block(index, start, Delta::InputJson("{}".to_owned())));
+            let input = Delta::InputJson("{}".to_owned());
+            events.extend(block(index + 1, start, input));
         }
         let (cut, silent) = (state.chance.one_in(12), state.chance.one_in(12));
         if cut || silent && state.will_be_stopped {
@@ -88,7 +163,7 @@ impl Simulated {
             return (events, end);
         }
         state.tell(format!("the model {said}"));
-        let stop_reason = match calls {
+        let stop_reason = match said.calls.len() {
             0 => StopReason::EndTurn,
             _ => StopReason::ToolUse,
         };
@@ -116,17 +191,9 @@ impl Provider for Simulated {
         &self.model
     }
 
-    fn stream(&self, request: Request) -> EventStream {
-        let (events, end) = self.answer(&request);
-        let world = self.world.clone();
+    fn stream(&self, _: Request) -> EventStream {
+        let (events, end) = self.answer();
         let events = futures_util::stream::iter(events.into_iter().map(Ok));
-        let events = events.then(move |event| {
-            let world = world.clone();
-            async move {
-                world.moment().await;
-                event
-            }
-        });
         let end = futures_util::stream::once(end.come());
         Box::pin(events.chain(end.filter_map(std::future::ready)))
     }

@@ -5,6 +5,7 @@ use std::fmt;
 use ah_conversation::MailKind;
 
 use crate::chance::Chance;
+use crate::vendor;
 
 /// Moments of a process: calls of a port, pieces of an answer, beginnings and ends of tools. Most processes have fewer.
 const MOMENTS: usize = 60;
@@ -23,6 +24,8 @@ pub struct Plan {
 pub struct Process {
     /// Decides what the model and the tools do.
     pub seed: u64,
+    /// Number of the server of its model; `None` for a model that needs none.
+    pub server: Option<usize>,
     /// Whether it takes over what the one before has left, if anything; else it has a prompt.
     pub takes_over: bool,
     /// What other processes queue before it begins.
@@ -62,8 +65,19 @@ impl Plan {
     pub fn new(seed: u64) -> Self {
         let mut chance = Chance::new(seed);
         let count = 2 + chance.below(7);
+        let server = |chance: &mut Chance| {
+            Some(chance.below(2 * vendor::count())).filter(|at| *at < vendor::count())
+        };
+        let usual = server(&mut chance);
+        let mut process = || {
+            let server = match chance.one_in(8) {
+                true => server(&mut chance),
+                false => usual,
+            };
+            Process::new(server, &mut chance)
+        };
         Self {
-            processes: (0..count).map(|_| Process::new(&mut chance)).collect(),
+            processes: (0..count).map(|_| process()).collect(),
         }
     }
 
@@ -87,6 +101,7 @@ impl Plan {
             with(|process| process.disk = None);
             with(|process| process.mail.clear());
             with(|process| process.takes_over = false);
+            with(|process| process.server = None);
             with(|process| process.inject_earlier(|moment| moment / 2));
             with(|process| process.inject_earlier(|moment| moment.saturating_sub(1)));
         }
@@ -104,7 +119,7 @@ impl Process {
         }
     }
 
-    fn new(chance: &mut Chance) -> Self {
+    fn new(server: Option<usize>, chance: &mut Chance) -> Self {
         let mail = |chance: &mut Chance| match chance.one_in(2) {
             true => MailKind::Steer,
             false => MailKind::FollowUp,
@@ -116,6 +131,7 @@ impl Process {
         };
         Self {
             seed: chance.next(),
+            server,
             takes_over: chance.one_in(3),
             mail: (0..count).map(|_| mail(chance)).collect(),
             injection: match chance.below(8) {
@@ -138,6 +154,9 @@ impl Process {
 impl fmt::Display for Process {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "a process, seed {:#x}", self.seed)?;
+        if let Some(server) = self.server {
+            write!(f, ", at {}", vendor::name(server))?;
+        }
         if self.takes_over {
             write!(f, ", takes over")?;
         }

@@ -11,7 +11,8 @@ use ah_agent::{
 };
 use ah_conversation::{
     CheckInForce, Clock, ContentBlock, ExitReason, Limits, MessageId, PermissionMode,
-    PermissionUpdate, Permissions, Rulebook, Sampling, Store as _, StoreError, Thinking, Time,
+    PermissionUpdate, Permissions, Provider, Rulebook, Sampling, Store as _, StoreError, Thinking,
+    Time,
 };
 use ah_sandbox::sqlite::disk::mount;
 use ah_store::{OpenError, Paths, SessionStore, Sessions};
@@ -22,10 +23,10 @@ use crate::plan::{Plan, Process};
 use crate::plant::PlantedFault;
 use crate::store::{self, SimulatedStore};
 use crate::world::{Played, World};
-use crate::{laws, model, tools};
+use crate::{laws, model, tools, vendor};
 
-/// Longest time that a process may take, in real time: one that takes longer does not end. They take milliseconds.
-const TOO_LONG: Duration = Duration::from_secs(30);
+/// Longest time that a process may take, in simulated time: one that takes longer does not end.
+const TOO_LONG: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The clock of all processes.
 struct SharedClock(Arc<World>);
@@ -72,6 +73,8 @@ pub fn play(plan: &Plan, plant: Option<PlantedFault>) -> Played {
     let runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = { runtime }
         .enable_time()
+        // Nothing waits in real time.
+        .start_paused(true)
         .build()
         .expect("a timer needs nothing");
     let mut folder = folder();
@@ -80,6 +83,7 @@ pub fn play(plan: &Plan, plant: Option<PlantedFault>) -> Played {
     let mut mounted = mount(folder.path(), world.disk.clone());
     let calm = Process {
         seed: plan.processes.len() as u64,
+        server: None,
         takes_over: false,
         mail: Vec::new(),
         injection: None,
@@ -167,7 +171,7 @@ async fn attempt(
     tokio::select! {
         biased;
         () = world.killed.notified() => Ok(None),
-        ended = tokio::time::timeout(TOO_LONG, run(world, store.clone(), process.takes_over)) => {
+        ended = tokio::time::timeout(TOO_LONG, run(world, store.clone(), process)) => {
             ended.map(Some).map_err(|_| Law::Ended.broken("nothing happens any more"))
         }
     }
@@ -194,15 +198,20 @@ fn unusable(error: &StoreError) -> Fault {
 async fn run(
     world: &Arc<World>,
     store: Arc<SessionStore>,
-    takes_over: bool,
+    process: &Process,
 ) -> Result<RunOutcome, StoreError> {
-    let provider = Arc::new(model::Simulated::new(world.clone()));
+    let provider: Arc<dyn Provider> = match process.server {
+        Some(server) => vendor::connect(world, server),
+        None => Arc::new(model::Simulated::new(world.clone())),
+    };
+    let provider = Arc::new(model::Looked::new(world.clone(), provider));
     let ports = Ports {
         summarizer: provider.clone(),
         provider,
         store: Arc::new(SimulatedStore {
             world: world.clone(),
-            store,
+            store: store.clone(),
+            session: store,
         }),
         clock: Arc::new(SharedClock(world.clone())),
         audience: Audience::watching(Arc::new(Unseen)),
@@ -216,7 +225,7 @@ async fn run(
     };
     let tools = Toolbox::new(tools::Simulated::all(world));
     let stop = Stop::interrupt(world.state().interrupt.clone());
-    let (mut session, left) = if takes_over {
+    let (mut session, left) = if process.takes_over {
         let mut session = Session::take_over(ports, tools, settings()).await?;
         let left = session.resume(&stop).await?;
         (session, left)

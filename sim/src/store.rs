@@ -9,8 +9,8 @@ use std::thread::{self, Thread};
 use std::time::Duration;
 
 use ah_conversation::{
-    Branch, ContentBlock, Mail, MailKind, Mailbox, Message, OutputPage, Record, Role, SharedState,
-    Store, StoreError, ToolUseId, Transcript,
+    Branch, ContentBlock, FileStep, Mail, MailKind, Mailbox, Message, OutputPage, Record, Role,
+    SharedState, Store, StoreError, ToolUseId, Transcript,
 };
 use ah_store::SessionStore;
 use async_trait::async_trait;
@@ -20,7 +20,9 @@ use crate::world::World;
 
 pub(crate) struct SimulatedStore {
     pub(crate) world: Arc<World>,
-    pub(crate) store: Arc<SessionStore>,
+    pub(crate) store: Arc<dyn Store>,
+    /// What all conversations of the session share.
+    pub(crate) session: Arc<SessionStore>,
 }
 
 impl SimulatedStore {
@@ -137,7 +139,8 @@ impl Store for SimulatedStore {
         offset: usize,
         limit: usize,
     ) -> Result<Option<OutputPage>, StoreError> {
-        now(self.store.output(call, offset, limit))
+        self.alive(now(self.store.output(call, offset, limit)))
+            .await
     }
 
     fn spool_path(&self, call: &ToolUseId) -> PathBuf {
@@ -145,15 +148,45 @@ impl Store for SimulatedStore {
     }
 
     fn mailbox(&self) -> Option<&dyn Mailbox> {
-        Some(self)
+        self.store.mailbox().is_some().then_some(self)
     }
 
     fn shared(&self) -> Option<&dyn SharedState> {
-        self.store.shared()
+        Some(self)
     }
 
     fn branch(self: Arc<Self>, branch: Branch) -> Arc<dyn Store> {
-        self.store.clone().branch(branch)
+        Arc::new(Self {
+            world: self.world.clone(),
+            store: self.store.clone().branch(branch),
+            session: self.session.clone(),
+        })
+    }
+}
+
+#[async_trait]
+impl SharedState for SimulatedStore {
+    async fn file_steps(&self) -> Result<Vec<FileStep>, StoreError> {
+        self.alive(now(SharedState::file_steps(&*self.session)))
+            .await
+    }
+
+    async fn file_content(&self, hash: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        let content = now(SharedState::file_content(&*self.session, hash));
+        self.alive(content).await
+    }
+
+    async fn note(&self, key: &str) -> Result<Option<String>, StoreError> {
+        self.alive(now(SharedState::note(&*self.session, key)))
+            .await
+    }
+
+    async fn rest(&self) {
+        now(SharedState::rest(&*self.session));
+    }
+
+    async fn wake(&self) -> Result<bool, StoreError> {
+        self.alive(now(SharedState::wake(&*self.session))).await
     }
 }
 
@@ -161,7 +194,7 @@ impl Store for SimulatedStore {
 impl Mailbox for SimulatedStore {
     async fn mail(&self, kind: MailKind) -> Result<Vec<Mail>, StoreError> {
         self.world.moment().await;
-        let mail = now((&*self.store as &dyn Store).mail(kind));
+        let mail = now(self.store.mail(kind));
         let mut mail = self.alive(mail).await?;
         let mut state = self.world.state();
         if state.planted(PlantedFault::MailLost, 1) {
@@ -181,6 +214,6 @@ impl Mailbox for SimulatedStore {
     }
 
     async fn wait_for_mail(&self, at_most: Duration) {
-        (&*self.store as &dyn Store).wait_for_mail(at_most).await;
+        tokio::time::sleep(at_most).await;
     }
 }

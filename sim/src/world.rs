@@ -1,10 +1,13 @@
 //! What outlives the processes of a session, and what comes upon them.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ah_conversation::{Clock as _, MailKind, Message, MessageId, ToolUseId};
+use ah_provider::script::format::Turn;
 use ah_store::{Paths, Queue};
+use ah_testkit::server::given::Given;
 use ah_testkit::world::Steps;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -46,6 +49,10 @@ pub(crate) struct State {
     pub(crate) rounds: usize,
     /// Messages of the last request.
     pub(crate) requested: Arc<Vec<Arc<Message>>>,
+    /// What servers have given in answers that were read whole, by their names.
+    pub(crate) given: BTreeMap<&'static str, Given>,
+    /// The answer that is read, with its server, its id and its model.
+    pub(crate) giving: Option<(&'static str, Turn, String, String)>,
     /// The call that looked last.
     pub(crate) looked: Option<ToolUseId>,
     /// Calls that have had an effect.
@@ -86,6 +93,14 @@ impl State {
         self.fault.get_or_insert(fault);
     }
 
+    /// An answer has been read whole: its server expects what it has given.
+    pub(crate) fn read_whole(&mut self) {
+        if let Some((server, turn, id, model)) = self.giving.take() {
+            let given = self.given.entry(server).or_default();
+            given.note(&turn, &id, &model);
+        }
+    }
+
     /// Returns whether a fault is planted, and shows itself now: once in `times`.
     pub(crate) fn planted(&mut self, plant: PlantedFault, times: usize) -> bool {
         self.plant == Some(plant) && self.chance.one_in(times)
@@ -101,6 +116,8 @@ impl World {
             calls: 0,
             rounds: 0,
             requested: Arc::default(),
+            given: BTreeMap::new(),
+            giving: None,
             looked: None,
             ledger: Vec::new(),
             acknowledged: Vec::new(),

@@ -115,6 +115,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "ah-agent",
             "ah-conversation",
+            "ah-http",
             "ah-provider",
             "ah-sandbox",
             "ah-store",

@@ -192,7 +192,7 @@ impl Writer<'_> {
             Some(_) => 1,
             None => usize::MAX,
         };
-        let tool_calls: Vec<_> = calls
+        let mut tool_calls: Vec<_> = calls
             .filter_map(|(place, block)| match block {
                 ContentBlock::ToolUse(call) => {
                     Some(self.call(call, opaque.and_then(|opaque| opaque.of_block(place))))
@@ -201,6 +201,10 @@ impl Writer<'_> {
             })
             .take(most)
             .collect();
+        let is_signed = self.form.quirks.signed_calls && model.name.starts_with("gemini-");
+        if let Some(first) = tool_calls.first_mut().filter(|_| is_signed) {
+            first.sign();
+        }
         let text = Some(text.as_str()).filter(|text| !text.trim().is_empty());
         if text.is_none() && tool_calls.is_empty() {
             return;

@@ -32,6 +32,9 @@ pub struct Quirks {
     pub answer_form: AnswerField,
     /// Whether it takes one call in an answer at most. Several are sent one by one, each with its result.
     pub one_call: bool,
+    /// Whether its models (Gemini 3 and later) refuse a call without the signature that they give with the first of an answer. One
+    /// that another model has made gets the word for that.
+    pub signed_calls: bool,
     /// Thinking and tool calls that it leaves in the text of answers.
     pub text_tags: TextTags,
     /// Whether a message of the Messages API with tool results may hold nothing else.

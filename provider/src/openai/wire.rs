@@ -7,7 +7,7 @@ use ah_conversation::{Fields, said, says_nothing};
 use serde::de::value::SeqAccessDeserializer;
 use serde::de::{DeserializeOwned, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::caching::CacheControl;
 use crate::lenient::{label, label_of, lenient, number_of};
@@ -314,6 +314,15 @@ pub struct ToolCall<'a> {
     /// What the server gave with the call.
     #[serde(flatten)]
     pub opaque: Fields,
+}
+
+impl ToolCall<'_> {
+    /// Says that the call is another model's, unless it came with a signature (ai.google.dev/gemini-api/docs/thought-signatures).
+    pub fn sign(&mut self) {
+        let google = json!({"thought_signature": "skip_thought_signature_validator"});
+        let field = self.opaque.entry("extra_content");
+        field.or_insert_with(|| json!({ "google": google }));
+    }
 }
 
 #[derive(Serialize)]

@@ -576,3 +576,20 @@ fn sound_is_for_models_that_hear() {
     {"role":"user","content":[{"type":"text","text":"What `bash` shows:"},{"type":"input_audio","input_audio":{"data":"UklG","format":"wav"}},{"type":"input_audio","input_audio":{"data":"UklG","format":"mp3"}}]}
     "#);
 }
+
+#[test]
+fn a_call_of_another_model_is_marked_for_a_server_that_wants_signatures() {
+    let answer = ["t1", "t2"].map(|id| call(id, Input::from(json!({}))));
+    let answer = message(Role::Assistant, Some("claude-x"), answer.to_vec());
+    let request = request(vec![user("Go."), answer]);
+    let quirks: Quirks = serde_json::from_str(r#"{"signedCalls": true}"#).unwrap();
+    for (name, marks) in [("gemini-3.8-flash", 1), ("gemma-4", 0)] {
+        let model = Model::new("gemini", name, 200_000, 16_384);
+        let (abilities, additions) = (Abilities::default(), Additions::default());
+        let mut encoder = Encoder::new(model, abilities, additions, quirks.clone());
+        let sent = body(&mut encoder, &request);
+        let marked = r#""id":"t1","function":{"name":"bash","arguments":"{}"},"extra_content":{"google":{"thought_signature":"skip"#;
+        assert_eq!(sent.matches(marked).count(), marks, "{sent}");
+        assert_eq!(sent.matches("extra_content").count(), marks, "{sent}");
+    }
+}
