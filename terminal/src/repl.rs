@@ -150,6 +150,7 @@ pub async fn perform(
     let mut app = App::new(keys, history, Terminal::size(), colours);
     (app.suggestions.named, app.suggestions.hints) = named(config);
     app.notifier = Notifier::new(config);
+    app.ahead = lists.then(Vec::new);
     if display == Display::Plain(PlainStyle::Loop) {
         banner(&opened)?;
     }

@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -25,12 +26,14 @@ use rustix::thread::{
 };
 
 use super::descendants::Children;
+use super::landlock::{self, Basis};
 use super::mounts::{NewRoot, out_of_place};
 use super::own::become_nameless;
 use super::setup::{DescribeError, NO_SANDBOX, SetupResult};
 use super::signals::Signals;
 use super::wire::{LauncherMessage, ParentMessage};
-use super::{filter, landlock, users};
+use super::{filter, users};
+use crate::access::Tier;
 use crate::plan::{Layout, Plan, ResourceLimits};
 
 /// Longest wait for a signal; a child's exit is one too.
@@ -47,11 +50,11 @@ pub(crate) fn begin(
     go: PipeReader,
     mut report: PipeWriter,
 ) -> ! {
-    let forked = enter(plan, number, link, go).and_then(|layout| {
+    let forked = enter(plan, number, link, go).and_then(|held| {
         let proc = File::open("/proc").describe("/proc")?;
         let children = Children::listed_in(&proc);
         drop(proc);
-        let command = fork_command(plan, &layout, link, &mut report)?;
+        let command = fork_command(plan, &held, link, &mut report)?;
         Ok(command.map(|command| (command, children)))
     });
     let (command, children) = match forked {
@@ -78,13 +81,30 @@ fn exit() -> ! {
     unsafe { libc::_exit(0) }
 }
 
+/// What holds a command.
+struct Held {
+    layout: Layout,
+    basis: Basis,
+}
+
+impl Held {
+    /// Returns a path at which it does not hold any more. It may have been set up long before the order, and while another command
+    /// renamed folders.
+    fn changed(&self, tier: Tier) -> Option<&Path> {
+        match tier.has_namespaces() {
+            true => out_of_place(&self.layout),
+            false => self.basis.changed(),
+        }
+    }
+}
+
 /// Sets up what does not depend on the command, and restricts this process as the layout demands.
 fn enter(
     plan: &Plan,
     number: Option<PipeWriter>,
     link: &OwnedFd,
     mut go: PipeReader,
-) -> SetupResult<Layout> {
+) -> SetupResult<Held> {
     set_parent_process_death_signal(Some(Signal::KILL)).describe("prctl")?;
     // At end of file, the parent died before this process could be tied to its life.
     go.read_exact(&mut [0])
@@ -108,7 +128,7 @@ fn enter(
         None
     };
     let message = ParentMessage::receive(link).describe("read the layout")?;
-    let Some(ParentMessage::Layout(layout, is_recorded)) = message else {
+    let Some(ParentMessage::Layout(layout, is_recorded, is_ahead)) = message else {
         // There is no command.
         exit()
     };
@@ -123,8 +143,13 @@ fn enter(
     limit(plan.limits)?;
     give_up_capabilities()?;
     set_no_new_privs(true).describe("no_new_privs")?;
+    let mut basis = Basis::default();
     if plan.tier.has_landlock() {
-        landlock::restrict(plan.tier, &layout)?;
+        basis = landlock::restrict(plan.tier, &layout)?;
+    }
+    if is_ahead && !basis.is_settled() {
+        // The command gets another launcher.
+        exit()
     }
     // A further name of a hidden file might be one that can be read.
     let refused: &[&str] = match layout.way.is_empty() {
@@ -139,14 +164,14 @@ fn enter(
     set_dumpable_behavior(DumpableBehavior::NotDumpable).describe("prctl")?;
     // Some of the changes above reset it.
     set_parent_process_death_signal(Some(Signal::KILL)).describe("prctl")?;
-    Ok(layout)
+    Ok(Held { layout, basis })
 }
 
 /// Forks the process that becomes the command, ahead of the order: only executing the program is left then. Returns
 /// when the program runs; `None` if there is none, of which the parent has been told.
 fn fork_command(
     plan: &Plan,
-    layout: &Layout,
+    held: &Held,
     link: &OwnedFd,
     report: &mut PipeWriter,
 ) -> SetupResult<Option<Pid>> {
@@ -159,7 +184,7 @@ fn fork_command(
             drop(started);
             // The order's standard input takes the place of the socket.
             if let Ok(link) = link.try_clone()
-                && let Some(message) = become_command(plan, own, layout, &link, report)
+                && let Some(message) = become_command(plan, own, held, &link, report)
             {
                 let _ = message.send(&link);
             }
@@ -221,7 +246,7 @@ pub(super) fn give_up_capabilities() -> SetupResult<()> {
 fn become_command(
     plan: &Plan,
     above: Pid,
-    layout: &Layout,
+    held: &Held,
     link: &OwnedFd,
     report: &mut PipeWriter,
 ) -> Option<LauncherMessage> {
@@ -239,10 +264,7 @@ fn become_command(
         Ok(_) => return None,
         Err(reason) => return failed(reason),
     };
-    // The layout may have been mounted long before, and while another command renamed folders.
-    if plan.tier.has_namespaces()
-        && let Some(path) = out_of_place(layout)
-    {
+    if let Some(path) = held.changed(plan.tier) {
         let reason = format!("`{}` was changed in the meantime", path.display());
         return Some(LauncherMessage::Stale(reason));
     }

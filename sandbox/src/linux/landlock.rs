@@ -4,8 +4,9 @@ use std::collections::{BTreeSet, HashSet};
 use std::fs::{self, File, Metadata};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use landlock::{
     ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset,
@@ -64,8 +65,9 @@ impl Rule {
     }
 }
 
-/// Restricts this process and its descendants. Paths are resolved in the file system that the process is in.
-pub(crate) fn restrict(tier: Tier, layout: &Layout) -> SetupResult<()> {
+/// Restricts this process and its descendants. Paths are resolved in the file system that the process is in. Returns what was looked
+/// at for that.
+pub(crate) fn restrict(tier: Tier, layout: &Layout) -> SetupResult<Basis> {
     // Without a network namespace there is no network: the filter refuses sockets, and this the use of TCP.
     let network = match tier.has_namespaces() {
         true => BitFlags::EMPTY,
@@ -76,12 +78,13 @@ pub(crate) fn restrict(tier: Tier, layout: &Layout) -> SetupResult<()> {
         true => Scope::AbstractUnixSocket.into(),
         false => Scope::AbstractUnixSocket | Scope::Signal,
     };
-    let status = ruleset(AccessFs::from_all, network, scope, rules(tier, layout))
+    let (rules, basis) = rules(tier, layout);
+    let status = ruleset(AccessFs::from_all, network, scope, rules)
         .and_then(RulesetCreated::restrict_self)
         .map_err(|error| format!("landlock: {error}"))?;
     match status.ruleset {
         RulesetStatus::NotEnforced => Err("landlock: not enforced by this kernel".to_owned()),
-        RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => Ok(()),
+        RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => Ok(basis),
     }
 }
 
@@ -120,11 +123,11 @@ fn readable(hidden: &[PathBuf], rules: &mut Vec<Rule>) -> SetupResult<()> {
             let mut as_folder = File::options();
             as_folder.custom_flags(libc::O_PATH | libc::O_DIRECTORY);
             let _ = as_folder.read(true).open(&path);
-            around.add(&path, Access::READ, rules);
+            around.add(&path, Access::READ, rules, &mut Basis::default());
         }
     }
     let shared = Path::new(DEVICES).join("shm");
-    around.add(&shared, Access::READ, rules);
+    around.add(&shared, Access::READ, rules, &mut Basis::default());
     Ok(())
 }
 
@@ -194,8 +197,9 @@ pub(crate) fn is_new_enough() -> bool {
     version >= FLOOR as i64
 }
 
-fn rules(tier: Tier, layout: &Layout) -> Vec<Rule> {
+fn rules(tier: Tier, layout: &Layout) -> (Vec<Rule>, Basis) {
     let mut rules = Vec::new();
+    let mut basis = Basis::default();
     let around = match tier.has_namespaces() {
         true => None,
         false => Some(Around::new(&layout.masked)),
@@ -214,8 +218,11 @@ fn rules(tier: Tier, layout: &Layout) -> Vec<Rule> {
             let seen = mount.identity.map(Seen::Inode);
             rules.push(Rule { seen, ..rule });
         } else {
-            around.add(&mount.path, mount.access, &mut rules);
+            around.add(&mount.path, mount.access, &mut rules, &mut basis);
         }
+    }
+    if let Some(around) = around {
+        basis.hidden = around.found;
     }
     // What is read in these folders has rules of its own.
     let unread = rights(Access::ALL) & !(AccessFs::ReadFile | AccessFs::Execute);
@@ -247,7 +254,59 @@ fn rules(tier: Tier, layout: &Layout) -> Vec<Rule> {
         // The kernel consults Landlock about files of other processes.
         rules.push(Rule::new("/proc", rights(Access::READ)));
     }
-    rules
+    (rules, basis)
+}
+
+/// What rules around hidden files were made of. They hold for what was there then, so they are of use for a command only if the same
+/// rules would be made for it.
+#[derive(Debug, Default)]
+pub(crate) struct Basis {
+    /// What is hidden, as it was found.
+    hidden: Vec<(PathBuf, Option<Identity>)>,
+    /// Folders whose entries have rules, as they were before they were listed; `None` of one that had just changed.
+    listed: Vec<(PathBuf, Option<Stamp>)>,
+}
+
+/// A folder's inode, and the time at which a name came into it or went, which no program can set.
+type Stamp = (Identity, SystemTime);
+
+/// Longest time in which the clock of a file system may stand still: that of FAT, which is the coarsest.
+const TICK: Duration = Duration::from_secs(2);
+
+impl Basis {
+    /// Returns whether it would show by now if a folder had changed since it was listed.
+    pub fn is_settled(&self) -> bool {
+        self.listed.iter().all(|(_, seen)| seen.is_some())
+    }
+
+    /// Returns a path at which something else is by now, or in which there may be.
+    pub fn changed(&self) -> Option<&Path> {
+        let is_other = |(path, seen): &&(PathBuf, Option<Stamp>)| {
+            seen.is_some_and(|seen| stamp(path) != Some(seen))
+        };
+        let listed = self.listed.iter().filter(is_other);
+        let hidden = { self.hidden.iter() }.filter(|(path, seen)| identity(path) != *seen);
+        let mut changed = { listed.map(|(path, _)| path) }.chain(hidden.map(|(path, _)| path));
+        changed.next().map(PathBuf::as_path)
+    }
+}
+
+fn identity(path: &Path) -> Option<Identity> {
+    let found = fs::symlink_metadata(path).ok()?;
+    Some((found.dev(), found.ino()))
+}
+
+fn stamp(folder: &Path) -> Option<Stamp> {
+    let found = fs::symlink_metadata(folder).ok()?;
+    let seconds = Duration::from_secs(u64::try_from(found.ctime()).ok()?);
+    let rest = Duration::from_nanos(u64::try_from(found.ctime_nsec()).ok()?);
+    let changed = SystemTime::UNIX_EPOCH + seconds + rest;
+    Some(((found.dev(), found.ino()), changed))
+}
+
+/// Returns whether a folder would have another stamp if it changed from now on.
+fn is_settled((_, changed): &Stamp) -> bool {
+    changed.elapsed().is_ok_and(|age| age > TICK)
 }
 
 /// What is hidden, for rules around it. A rule holds for all below, so where something is hidden there, each of its neighbours gets
@@ -255,23 +314,25 @@ fn rules(tier: Tier, layout: &Layout) -> Vec<Rule> {
 struct Around<'a> {
     /// In an order in which what is below a path comes next.
     hidden: BTreeSet<&'a Path>,
+    found: Vec<(PathBuf, Option<Identity>)>,
     /// By which they are known under a name that they have been given meanwhile.
     inodes: HashSet<Identity>,
 }
 
 impl<'a> Around<'a> {
     fn new(hidden: &'a [PathBuf]) -> Self {
-        let found = hidden
-            .iter()
-            .filter_map(|path| fs::symlink_metadata(path).ok());
+        let found: Vec<_> = { hidden.iter() }
+            .map(|path| (path.clone(), identity(path)))
+            .collect();
         Self {
             hidden: hidden.iter().map(PathBuf::as_path).collect(),
-            inodes: found.map(|found| Known::of(&found).inode).collect(),
+            inodes: found.iter().filter_map(|(_, inode)| *inode).collect(),
+            found,
         }
     }
 
     /// Adds the rules that give this access to what is at a path and below, but for what is hidden.
-    fn add(&self, path: &Path, access: Access, rules: &mut Vec<Rule>) {
+    fn add(&self, path: &Path, access: Access, rules: &mut Vec<Rule>, basis: &mut Basis) {
         let is_hidden = |found: &Metadata| self.inodes.contains(&Known::of(found).inode);
         let Ok(found) = fs::symlink_metadata(path) else {
             return;
@@ -286,10 +347,13 @@ impl<'a> Around<'a> {
             return;
         }
         rules.push(rule(AccessFs::ReadDir.into()));
+        basis
+            .listed
+            .push((path.to_owned(), stamp(path).filter(is_settled)));
         for entry in fs::read_dir(path).into_iter().flatten().flatten() {
             // The target of a link has rules at its own path.
             if entry.file_type().is_ok_and(|kind| !kind.is_symlink()) {
-                self.add(&entry.path(), access, rules);
+                self.add(&entry.path(), access, rules, basis);
             }
         }
     }

@@ -101,7 +101,7 @@ struct Watch {
 struct NextLauncher {
     spare: Spare,
     start: LauncherStart,
-    ready: Option<Ready>,
+    ready: Ready,
 }
 
 impl fmt::Debug for Sandbox {
@@ -285,8 +285,7 @@ impl Sandbox {
             child.guard.next = Some(NextLauncher {
                 spare: spare.clone(),
                 start,
-                // Without mounts, the kernel would be told of the files that there are before the command, one by one.
-                ready: self.confinement.tier.has_namespaces().then_some(ready),
+                ready,
             });
         }
         Ok(child)
@@ -410,7 +409,7 @@ impl Sandbox {
         order: &ParentMessage,
         told: &mut Option<Arc<dyn Recorder>>,
     ) -> Result<Option<String>, SetupError> {
-        let sent = match launcher.prepare(ready) {
+        let sent = match launcher.prepare(ready, false) {
             Ok(false) => return Ok(Some("the project has changed".to_owned())),
             Ok(true) => order.send(launcher.link()),
             Err(error) => Err(error),

@@ -165,12 +165,13 @@ impl WaitingLauncher {
         })
     }
 
-    /// Has the launcher get `ready`. Returns `false` if it has got something else ready, and is of no use for this.
-    pub fn prepare(&mut self, ready: &Ready) -> io::Result<bool> {
+    /// Has the launcher get `ready`, `is_ahead` of the command. Returns `false` if it has got something else ready, and is of no
+    /// use for this.
+    pub fn prepare(&mut self, ready: &Ready, is_ahead: bool) -> io::Result<bool> {
         if let Some(before) = &self.layout {
             return Ok(before == ready);
         }
-        let message = ParentMessage::Layout(ready.layout.clone(), ready.is_recorded);
+        let message = ParentMessage::Layout(ready.layout.clone(), ready.is_recorded, is_ahead);
         message.send(self.link())?;
         self.layout = Some(ready.clone());
         Ok(true)
@@ -271,12 +272,12 @@ impl Spare {
 
     /// Starts a launcher for the next command, unless there is one, and has it get `ready`. Does not wait for it; if it
     /// fails, the next command starts its own and says why.
-    pub fn fill(&self, start: LauncherStart, ready: Option<Ready>) {
+    pub fn fill(&self, start: LauncherStart, ready: Ready) {
         let spare = self.clone();
         let _ = post(move || {
             if spare.lock().is_none()
                 && let Ok(mut launcher) = WaitingLauncher::start_here(start)
-                && ready.is_none_or(|ready| launcher.prepare(&ready).is_ok())
+                && launcher.prepare(&ready, true).is_ok()
             {
                 *spare.lock() = Some(launcher);
             }

@@ -39,8 +39,8 @@ pub(crate) enum ParentMessage {
     Command(PipeReader, PipeWriter),
     /// The first one to a launcher: what is known before the command. With the session to join, if the tier has them.
     Plan(Plan, Option<Namespaces>),
-    /// What the command may reach, and whether its file changes are to be recorded.
-    Layout(Layout, bool),
+    /// What the command may reach, whether its file changes are to be recorded, and whether there is no command yet.
+    Layout(Layout, bool, bool),
     /// The command with its standard streams.
     Order(Box<Order>, Streams),
 }
@@ -92,8 +92,8 @@ impl ParentMessage {
                 let fds = fds.as_ref().map_or(&[][..], |fds| fds);
                 send(to, b'P', &serde_json::to_string(plan)?, fds)?;
             }
-            Self::Layout(layout, is_recorded) => {
-                let file = file_of(&(layout, is_recorded))?;
+            Self::Layout(layout, is_recorded, is_ahead) => {
+                let file = file_of(&(layout, is_recorded, is_ahead))?;
                 send(to, b'L', "", &[file.as_fd()])?;
             }
             Self::Order(order, streams) => {
@@ -133,8 +133,8 @@ impl ParentMessage {
         let mut json = Vec::new();
         File::from(fds.next().ok_or_else(missing)?).read_to_end(&mut json)?;
         if letter == b'L' {
-            let (layout, is_recorded) = serde_json::from_slice(&json)?;
-            return Ok(Some(Self::Layout(layout, is_recorded)));
+            let (layout, is_recorded, is_ahead) = serde_json::from_slice(&json)?;
+            return Ok(Some(Self::Layout(layout, is_recorded, is_ahead)));
         }
         let (Some(stdin), Some(stdout), Some(stderr)) = (fds.next(), fds.next(), fds.next()) else {
             return Err(missing());

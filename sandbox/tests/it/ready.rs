@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use ah_sandbox::{
-    Allowlist, Bounds, Child, Confinement, Invocation, Proxy, Sandbox, SetupError, Streams,
+    Allowlist, Bounds, Child, Confinement, Grant, Invocation, Proxy, Sandbox, SetupError, Streams,
     Terminal, Tier,
 };
 use tempfile::TempDir;
@@ -26,6 +26,11 @@ const TOP: &str = ".vscode/settings.json";
 const BELOW: &str = "sub/.vscode/settings.json";
 const MISSING: &str = ".mcp.json";
 const MISSING_BELOW: &str = "sub/.mcp.json";
+/// Files of a folder that commands can read, and those that are hidden there.
+const DATA: [&str; 4] = ["a", "b", "sub/c", "deep/down/d"];
+const HIDDEN: [&str; 4] = ["secret", "sub/key", "deep/down/key", BESIDE];
+/// One in a folder that commands cannot read.
+const BESIDE: &str = "../beside/key";
 /// What a person wrote, and later wrote.
 const FIRST: &str = "first";
 const SECOND: &str = "second";
@@ -54,8 +59,17 @@ impl Project {
         for name in ["home", "kept"] {
             fs::create_dir(root.join(name)).unwrap();
         }
+        let data = root.join("data");
+        for name in DATA.iter().chain(&HIDDEN) {
+            let path = data.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, name).unwrap();
+        }
         let mut confinement = Confinement::new(at.clone(), Some(root.join("home")));
         confinement.tier = tier;
+        confinement.hidden = HIDDEN.map(|name| data.join(name)).to_vec();
+        let access = "r".parse().unwrap();
+        confinement.grants = vec![Grant { path: data, access }];
         confinement.protect_names([".vscode", ".mcp.json"], &at);
         let launcher = env!("CARGO_BIN_EXE_attack").into();
         let sandbox = Sandbox::new(confinement, Proxy::new(Allowlist::default()), launcher);
@@ -326,6 +340,74 @@ fn a_command_that_swaps_folders_meanwhile_gains_nothing() {
         original.read_to_string(&mut found).unwrap();
         assert_eq!(found, FIRST);
     }
+}
+
+/// Does something to the files that commands can read, chosen by a number.
+fn stir(data: &Path, number: u64) {
+    let mut names: Vec<_> = DATA.iter().chain(&HIDDEN).copied().collect();
+    names.extend(["new", "sub/new", "sub", "deep", "deep/down"]);
+    let name = |number: u64| data.join(names[usize::try_from(number).unwrap() % names.len()]);
+    let (from, to) = (name(number / 8), name(number / 128));
+    let beside = data.join(BESIDE);
+    // Much of it is not possible.
+    let _ = match number % 8 {
+        0..3 => fs::rename(from, to),
+        3..5 => fs::hard_link(from, to),
+        5 => fs::remove_file(from),
+        6 => {
+            fs::write(data.join("draft"), "draft").and_then(|()| fs::rename(data.join("draft"), to))
+        }
+        _ => fs::remove_file(&beside).and_then(|()| fs::hard_link(from, beside)),
+    };
+}
+
+/// Returns the number of a command, and what it can read of them.
+fn readable(project: &Project) -> (String, String) {
+    let data = project.around.path().canonicalize().unwrap().join("data");
+    let said = project.run(&format!(
+        "echo $$; cd {}; find . -type f | sort | while read f; do echo $f $(cat $f 2> /dev/null); done",
+        data.display()
+    ));
+    let (number, read) = said.split_once('\n').unwrap();
+    (number.to_owned(), read.to_owned())
+}
+
+/// A command may read as much as if its launcher had been made for it.
+#[test]
+fn what_changed_since_it_was_ready_can_be_read_as_by_a_new_one() {
+    if is_missing() {
+        return;
+    }
+    let mut random = 1_u64;
+    let mut next = || {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        random >> 33
+    };
+    let projects: Vec<_> = (0..32).map(|_| Project::of(Tier::Landlock)).collect();
+    // A folder that has just changed may change again at the same time.
+    let settled = Instant::now() + Duration::from_millis(2100);
+    wait_for("time stands still", || {
+        (Instant::now() > settled).then_some(())
+    });
+    let mut used = 0;
+    for (at, project) in projects.iter().enumerate() {
+        project.run("true");
+        let [.., command] = project.until_ready();
+        let data = project.around.path().join("data");
+        let changes: Vec<_> = match at {
+            // No folder that can be read is another one after it.
+            1 => vec![7],
+            _ => (0..at.div_ceil(4)).map(|_| next()).collect(),
+        };
+        changes.iter().for_each(|number| stir(&data, *number));
+        let (number, read) = readable(project);
+        used += usize::from(number == command);
+        assert_eq!(read, readable(project).1, "{changes:?}");
+    }
+    // Where nothing was changed, it is used.
+    assert!((1..projects.len()).contains(&used), "{used}");
 }
 
 /// Returns the path below a folder of the file with this inode number.

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use ah_config::settings::conversation::EditorMode;
 use ah_conversation::neutralise;
+use crossterm::event::Event;
 
 use super::activity::Activity;
 use super::answer::Answer;
@@ -65,6 +66,8 @@ pub struct App {
     pub pictures: Pictures,
     /// List to choose from, while one is open.
     pub picker: Option<Picker>,
+    /// Keys for a list that was asked for and is not open yet.
+    pub ahead: Option<Vec<Event>>,
     /// The transcript on a screen of its own, while it is looked at.
     pub viewer: Option<Viewer>,
     /// Open questions of the run.
@@ -136,6 +139,7 @@ impl App {
             pastes: Pastes::default(),
             pictures: Pictures::default(),
             picker: None,
+            ahead: None,
             questions: Questions::default(),
             notifier: Notifier::default(),
             status: StatusLine::default(),

@@ -72,6 +72,12 @@ impl Effect {
         }
     }
 
+    /// Returns whether it leads to a list to choose from, in a moment.
+    pub fn opens_list(&self) -> bool {
+        // What is known of all that can be found is shown at once.
+        matches!(self, Self::Task(Task::List(subject)) if *subject != Subject::All)
+    }
+
     /// Returns whether it is a prompt to the model, which is printed where it begins.
     pub fn is_prompt(&self) -> bool {
         match self {

@@ -68,6 +68,8 @@ pub enum Input {
     Completions(String, Vec<(String, String)>),
     /// List to choose from.
     Pick(Picker),
+    /// There is no list, for a reason that was told.
+    Unlisted,
     /// More entries for the open list of this subject; the flag says whether they replace those it has.
     More(Subject, Vec<Entry>, bool),
     /// Change of a question.

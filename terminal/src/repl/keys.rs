@@ -2,7 +2,7 @@
 
 use super::question::Choosing;
 use ah_conversation::PermissionMode;
-use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 /// Meaning of a key outside of the editor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +29,14 @@ pub enum Own {
     Find,
     /// Ctrl-B.
     Background,
+}
+
+/// Returns whether a key is not to wait for what was asked for.
+pub fn gives_up(event: &Event) -> bool {
+    let Event::Key(key) = event else {
+        return false;
+    };
+    key.modifiers == KeyModifiers::CONTROL && matches!(key.code, KeyCode::Char('c' | 'd' | 'z'))
 }
 
 /// Returns the meaning of a key outside of the editor, if it has one.

@@ -111,7 +111,7 @@ impl SideTasks {
             },
             Task::List(Subject::Output) => match self.outputs().await {
                 Ok(picker) => self.tell(Input::Pick(picker)),
-                Err(error) => crate::warn(&error.message),
+                Err(error) => self.unlisted(&error),
             },
             Task::List(Subject::Model) => self.list_models().await,
             Task::List(Subject::All) => self.list_sessions(),
@@ -222,7 +222,7 @@ impl SideTasks {
         let present = named.unwrap_or_else(|| self.config.model.value.clone());
         let picker = match models::entries(&self.config, &[], &present) {
             Ok(entries) => Picker::new(Subject::Model, entries),
-            Err(error) => return crate::warn(&error.message),
+            Err(error) => return self.unlisted(&error),
         };
         self.tell(Input::Pick(picker));
         let (config, inputs) = (self.config.clone(), self.link.inputs.clone());
@@ -240,6 +240,11 @@ impl SideTasks {
                 let _ = inputs.send(Input::More(Subject::Model, entries, true));
             }
         });
+    }
+
+    fn unlisted(&self, error: &Error) {
+        crate::warn(&error.message);
+        self.tell(Input::Unlisted);
     }
 
     fn list_sessions(&self) {

@@ -24,7 +24,7 @@ use super::facts::Totals;
 use super::input::{Ending, Input, Opened, Queued, Then};
 use super::notify::Notification;
 use super::question::{Page, QuestionUpdate};
-use super::{slash, status};
+use super::{keys, slash, status};
 use crate::print::Looked;
 use ah_conversation::neutralise;
 
@@ -43,6 +43,9 @@ pub fn update(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
     let before = (is_key || app.suggestions.menu.is_some()).then(|| place(app));
     app.settle(now);
     let mut effects = apply(app, input, now);
+    if app.picker.is_none() && effects.iter().any(Effect::opens_list) {
+        app.ahead.get_or_insert_default();
+    }
     app.settle(now);
     if let Some((text, cursor)) = before {
         let is_other = app.editor.text() != text;
@@ -61,7 +64,13 @@ pub fn update(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
 
 fn apply(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
     match input {
-        Input::Key(event) => return key::key(app, event, now),
+        Input::Key(event) => match app.ahead.take() {
+            Some(mut ahead) if !keys::gives_up(&event) => {
+                ahead.push(event);
+                app.ahead = Some(ahead);
+            }
+            _ => return key::key(app, event, now),
+        },
         Input::Resized(columns, lines) => app.size = (columns, lines),
         Input::Gone | Input::Stop(_) => return vec![Effect::Quit],
         Input::Suspend => return vec![Effect::Suspend],
@@ -105,7 +114,15 @@ fn apply(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
             return key::suggest(app);
         }
         Input::More(subject, entries, replaces) => lists::add(app, subject, entries, replaces),
-        Input::Pick(picker) => lists::pick(app, picker),
+        Input::Pick(picker) => {
+            lists::pick(app, picker);
+            let ahead = app.ahead.take().unwrap_or_default().into_iter();
+            return ahead
+                .flat_map(|event| update(app, Input::Key(event), now))
+                .collect();
+        }
+        // What was typed was meant for the list.
+        Input::Unlisted => app.ahead = None,
         Input::Question(change) => return question(app, change, now),
         Input::Sent(queued) => return sent(app, queued),
         Input::Withdrawn(taken, then) => return withdrawn(app, taken, then, now),

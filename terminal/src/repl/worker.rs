@@ -148,6 +148,9 @@ impl SessionWorker {
                     | Subject::Prompt),
                 ) => {
                     let listed = self.list(subject).await;
+                    if listed.is_err() {
+                        self.tell(Input::Unlisted);
+                    }
                     self.tell_failure(listed);
                 }
                 Task::Report(about) => {

@@ -116,6 +116,7 @@ fn take(app: &mut App, step: &str, now: Instant) -> Vec<Effect> {
             let entries = about.split(' ').map(entry).collect();
             Input::Pick(Picker::new(Subject::Session, entries))
         }
+        "unlisted" => Input::Unlisted,
         "paste" => Input::Key(Event::Paste(about.to_owned())),
         "shown" => Input::Written(about.replace('|', "\n")),
         typed if typed.starts_with('\'') => {
@@ -626,6 +627,33 @@ fn lists_leave_the_typed_text_alone() {
             "'see @nothing | Enter",
             r#"_ working  →  print "> see @nothing", run "see @nothing""#,
         ),
+    ] {
+        check(steps, expected);
+    }
+}
+
+#[test]
+fn keys_before_a_list_is_open_are_for_the_list() {
+    for (steps, expected) in [
+        (
+            "'/resume | Enter | 'tw | Enter | pick one two",
+            r#"_ working  →  Resume("TWO")"#,
+        ),
+        ("'/resume | Enter | 'on | pick one two", "on_ choosing"),
+        ("'/resume | Enter | 'on | pick one two | Esc", "_"),
+        (
+            "'/resume | Enter | 'on | Enter | 'half | pick one two",
+            r#"half_ working  →  Resume("ONE")"#,
+        ),
+        (
+            "'/resume | Enter | paste tw\n | pick one two | Enter",
+            r#"_ working  →  Resume("TWO")"#,
+        ),
+        // Where there is none, they are no prompt.
+        ("'/resume | Enter | 'on | Enter | unlisted", "_"),
+        ("'/resume | Enter | unlisted | 'half", "half_"),
+        // It need not be waited for.
+        ("'/resume | Enter | 'on | Ctrl-C | 'half", "half_"),
     ] {
         check(steps, expected);
     }
