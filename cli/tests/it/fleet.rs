@@ -255,7 +255,7 @@ fn a_worker_that_is_terminated_hands_its_run_on() {
 }
 
 #[test]
-fn a_running_session_is_interrupted() {
+fn a_running_session_is_interrupted_and_goes_on_when_it_is_steered() {
     for fleet in Fleet::all() {
         let slow = uses("bash", json!({"command": "echo begun >> made; sleep 60"}));
         let model = fleet.world.scenario("slow", [slow, says("Done.")]);
@@ -265,6 +265,11 @@ fn a_running_session_is_interrupted() {
         fleet.ah(&["interrupt", &session]).run().expect(0);
         worker.wait().expect(0);
         assert_eq!(fleet.runs()[0]["state"], "cancelled");
+
+        fleet.ah(&["steer", &session, "Leave it."]).run().expect(0);
+        assert_eq!(fleet.runs()[0]["state"], "queued");
+        fleet.ah(&["worker", "--until-idle"]).run().expect(0);
+        assert_eq!(fleet.runs()[0]["state"], "done");
     }
 }
 

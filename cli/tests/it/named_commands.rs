@@ -446,7 +446,10 @@ const RUN_BY: &[(&str, &str)] = &[
         "ah import",
         "others::sessions_of_this_folder_are_found_taken_once_and_continued",
     ),
-    ("ah interrupt", "fleet::a_running_session_is_interrupted"),
+    (
+        "ah interrupt",
+        "fleet::a_running_session_is_interrupted_and_goes_on_when_it_is_steered",
+    ),
     (
         "ah login",
         "named_commands::a_prompt_without_a_key_names_two_ways_that_lead_on",
