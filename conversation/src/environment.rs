@@ -27,6 +27,8 @@ const GIT_PLACE: [&str; 13] = [
 ];
 /// Shorter values are not redacted: `1` is no secret and occurs everywhere.
 const SHORTEST_SECRET: usize = 8;
+/// Of a secret of several lines, words of this length are also redacted alone: a diff has something before each line.
+const SECRET_WORD: usize = 24;
 
 /// Environment variables, working directory and home, as the process found them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -190,6 +192,14 @@ impl Environment {
                     own.push(form);
                 }
             }
+            if value.contains('\n') {
+                let words = value.split_whitespace();
+                own.extend(
+                    words
+                        .filter(|it| it.len() >= SECRET_WORD)
+                        .map(Cow::Borrowed),
+                );
+            }
             forms.extend(own.into_iter().map(|form| (name.as_str(), form)));
         }
         forms.sort_by_key(|(_, value)| std::cmp::Reverse(value.len()));
@@ -270,6 +280,16 @@ mod tests {
             assert!(redacted.contains("[PRIVATE_KEY]"), "{redacted}");
             assert!(!redacted.contains("abc"), "{redacted}");
         }
+        let lines = ["MIIEvQIBADANBgkqhkiG9w0BAQEF", "AASCBKcwggSjAgEAAoIBAQDUx"];
+        let key = format!(
+            "-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n",
+            lines.join("\n")
+        );
+        let with_lines = self::environment(&[("PRIVATE_KEY", &key)]);
+        assert_eq!(
+            with_lines.redact(&format!("-{}\n+{}\n", lines[0], lines[1])),
+            "-[PRIVATE_KEY]\n+[PRIVATE_KEY]\n"
+        );
         for (text, expected) in [
             ("", 0),
             ("nothing", 7),
