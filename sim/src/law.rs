@@ -17,6 +17,10 @@ pub enum Law {
     Reported,
     /// Queued messages arrive once and in order.
     Delivered,
+    /// A rewind gives back what the files had, and the way forth what they had before it.
+    Undone,
+    /// What watchers are shown is what is stored, and all of it.
+    Shown,
     /// Each run ends.
     Ended,
     /// No store and no queue fails.

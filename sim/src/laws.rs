@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use ah_conversation::{MailKind, Message, Role, ToolUseId};
+use ah_conversation::{MailKind, Message, MessageId, Role, ToolUseId};
 
 use crate::law::{Fault, Law};
 use crate::world::State;
@@ -52,31 +52,46 @@ pub(crate) fn request(messages: &[Arc<Message>], before: &[Arc<Message>]) -> Res
     Ok(())
 }
 
-/// Looks at what a process has left, however it ended.
-pub(crate) fn always(branch: &[Arc<Message>], state: &State) -> Result<(), Fault> {
-    kept(branch, state)?;
-    once(branch, state)?;
-    delivered(branch, state, false)
+/// Looks at what a process has left, however it ended: at all messages, of every branch.
+pub(crate) fn always(all: &[Message], state: &State) -> Result<(), Fault> {
+    kept(all, state)?;
+    once(all, state)?;
+    delivered(all, state, false)
+}
+
+/// Looks at what watchers of a process were shown that ended by itself.
+pub(crate) fn shown(all: &[Message], state: &State) -> Result<(), Fault> {
+    for shown in &state.shown {
+        let stored = all.iter().find(|message| message.id == shown.id);
+        if stored.is_none_or(|stored| stored.content != shown.content) {
+            let what = format!("a message by the {:?} is stored otherwise", shown.role);
+            return Err(Law::Shown.broken(what));
+        }
+    }
+    let mut stored = { &state.acknowledged }[state.acknowledged_before..].iter();
+    let is_shown = |id: &&MessageId| state.shown.iter().any(|shown| shown.id == **id);
+    match stored.find(|id| !is_shown(id)) {
+        Some(id) => Err(Law::Shown.broken(format!("message {id} was shown to nobody"))),
+        None => Ok(()),
+    }
 }
 
 /// Looks at what a run has left that ended by itself. Mail is due unless it may have come while the run ended.
-pub(crate) fn at_rest(
-    branch: &[Arc<Message>],
-    state: &State,
-    mail_is_due: bool,
-) -> Result<(), Fault> {
-    let results = results(branch);
+pub(crate) fn at_rest(all: &[Message], state: &State, mail_is_due: bool) -> Result<(), Fault> {
+    let results = results(all);
     for call in &state.ledger {
-        let told = results.get(call).map(String::as_str).unwrap_or_default();
-        if !told.contains(&written(call)) && !told.contains("may have run") {
+        let told = results.get(call).map(Vec::as_slice).unwrap_or_default();
+        let is_report =
+            |told: &String| told.contains(&written(call)) || told.contains("may have run");
+        if !told.iter().any(is_report) {
             let what = format!("{call} has had an effect, and its result is {told:?}");
             return Err(Law::Reported.broken(what));
         }
     }
-    delivered(branch, state, mail_is_due)
+    delivered(all, state, mail_is_due)
 }
 
-fn kept(branch: &[Arc<Message>], state: &State) -> Result<(), Fault> {
+fn kept(branch: &[Message], state: &State) -> Result<(), Fault> {
     let mut ids = branch.iter().map(|message| &message.id);
     let lost = |id| !ids.any(|other| other == id);
     if let Some(at) = state.acknowledged.iter().position(lost) {
@@ -84,8 +99,9 @@ fn kept(branch: &[Arc<Message>], state: &State) -> Result<(), Fault> {
         return Err(Law::Kept.broken(what));
     }
     let results = results(branch);
-    let is_other =
-        |(call, text): &&(ToolUseId, String)| results.get(call).is_some_and(|told| told != text);
+    let is_other = |(call, text): &&(ToolUseId, String)| {
+        results.get(call).is_some_and(|told| !told.contains(text))
+    };
     match state.ended.iter().find(is_other) {
         Some((call, _)) => {
             Err(Law::Kept.broken(format!("the result of {call} is another than its end")))
@@ -94,12 +110,15 @@ fn kept(branch: &[Arc<Message>], state: &State) -> Result<(), Fault> {
     }
 }
 
-fn once(branch: &[Arc<Message>], state: &State) -> Result<(), Fault> {
+fn once(branch: &[Message], state: &State) -> Result<(), Fault> {
     let mut had = HashSet::new();
     if let Some(call) = state.ledger.iter().find(|call| !had.insert(*call)) {
         return Err(Law::Once.broken(format!("{call} has had its effect twice")));
     }
-    for (call, told) in results(branch) {
+    let results = results(branch).into_iter();
+    let mut told =
+        results.flat_map(|(call, told)| told.into_iter().map(move |told| (call.clone(), told)));
+    for (call, told) in told.by_ref() {
         let is_false = told.starts_with("Written")
             && !(told == written(&call) && had.contains(&call))
             || told.starts_with("Looked") && told != looked(&call);
@@ -111,7 +130,7 @@ fn once(branch: &[Arc<Message>], state: &State) -> Result<(), Fault> {
     Ok(())
 }
 
-fn delivered(branch: &[Arc<Message>], state: &State, is_due: bool) -> Result<(), Fault> {
+fn delivered(branch: &[Message], state: &State, is_due: bool) -> Result<(), Fault> {
     for kind in [MailKind::Steer, MailKind::FollowUp] {
         let mut arrived = Vec::new();
         for sent in state.mail.iter().filter(|sent| sent.kind == kind) {
@@ -142,8 +161,12 @@ fn delivered(branch: &[Arc<Message>], state: &State, is_due: bool) -> Result<(),
     Ok(())
 }
 
-fn results(branch: &[Arc<Message>]) -> BTreeMap<ToolUseId, String> {
-    let all = branch.iter().flat_map(|message| message.tool_results());
-    all.map(|result| (result.tool_use_id.clone(), result.text()))
-        .collect()
+/// Returns what was said of each call: more than once, if the conversation went on behind it again.
+fn results(all: &[Message]) -> BTreeMap<ToolUseId, Vec<String>> {
+    let mut results: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for result in all.iter().flat_map(|message| message.tool_results()) {
+        let told = results.entry(result.tool_use_id.clone()).or_default();
+        told.push(result.text());
+    }
+    results
 }

@@ -5,6 +5,7 @@
 //! something does not hold is made shorter until nothing can be left out, and printed as a story. [`PlantedFault`] puts faults into the
 //! ports, to show that they are found. `docs/simulation.md` says what is simulated and what is not.
 
+mod acts;
 mod chance;
 mod disk;
 mod law;
@@ -16,6 +17,7 @@ mod process;
 mod store;
 mod tools;
 mod vendor;
+mod workspace;
 mod world;
 
 use std::fmt;
@@ -24,7 +26,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 pub use law::{Fault, Law};
-pub use plan::{DiskEvent, Injection, Plan, Process};
+pub use plan::{Act, DiskEvent, Injection, Plan, Process};
 pub use plant::PlantedFault;
 pub use process::play;
 pub use world::Played;

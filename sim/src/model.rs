@@ -13,6 +13,7 @@ use serde_json::json;
 use crate::law::Law;
 use crate::laws;
 use crate::plant::PlantedFault;
+use crate::workspace::FILES;
 use crate::world::{State, World};
 
 /// Answers with calls in a run; the next one has none, so that each run ends.
@@ -23,26 +24,45 @@ const MOST_ROUNDS: usize = 60;
 /// An answer.
 pub(crate) struct Said {
     pub(crate) text: String,
-    /// Name and id of each call.
-    pub(crate) calls: Vec<(&'static str, String)>,
+    pub(crate) calls: Vec<Call>,
+}
+
+/// A call of a tool.
+pub(crate) struct Call {
+    pub(crate) name: &'static str,
+    pub(crate) id: String,
+    /// JSON, or the beginning of it.
+    pub(crate) input: String,
+}
+
+impl Call {
+    fn next(state: &mut State) -> Self {
+        // One in five is of no tool.
+        let name = ["write", "edit", "read", "read", "absent"][state.chance.below(5)];
+        state.calls += 1;
+        let input = match state.chance.below(40) {
+            0 => r#"{"file": 1, "te"#.to_owned(),
+            1 => json!({"file": 1, "text": "long ".repeat(4_000)}).to_string(),
+            _ => json!({"file": state.chance.below(FILES)}).to_string(),
+        };
+        Self {
+            name,
+            id: format!("call-{}", state.calls),
+            input,
+        }
+    }
 }
 
 impl Said {
     /// Returns the next answer.
     pub(crate) fn next(state: &mut State) -> Self {
         state.turns += 1;
-        let wants = state.rounds <= ROUNDS && !state.chance.one_in(3);
+        let wants = !state.is_summary && state.rounds <= ROUNDS && !state.chance.one_in(3);
         let calls = match wants || state.planted(PlantedFault::CallsForEver, 1) {
             true => 1 + state.chance.below(3),
             false => 0,
         };
-        let mut call = || {
-            // One in five is of no tool.
-            let name = ["write", "write", "read", "read", "absent"][state.chance.below(5)];
-            state.calls += 1;
-            (name, format!("call-{}", state.calls))
-        };
-        let calls = (0..calls).map(|_| call()).collect();
+        let calls = (0..calls).map(|_| Call::next(state)).collect();
         Self {
             text: format!("says {}", state.turns),
             calls,
@@ -54,7 +74,7 @@ impl fmt::Display for Said {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)?;
         let mut calls = self.calls.iter();
-        calls.try_for_each(|(name, id)| write!(f, " {name}({id})"))
+        calls.try_for_each(|call| write!(f, " {}({})", call.name, call.id))
     }
 }
 
@@ -80,10 +100,16 @@ impl Provider for Looked {
         let has_enough = {
             let mut state = world.state();
             state.rounds += 1;
-            if let Err(fault) = laws::request(&request.messages, &state.requested) {
+            let before = match state.is_summary {
+                true => Arc::default(),
+                false => state.requested.clone(),
+            };
+            if let Err(fault) = laws::request(&request.messages, &before) {
                 state.fail(fault);
             }
-            state.requested = request.messages.clone();
+            if !state.is_summary {
+                state.requested = request.messages.clone();
+            }
             if state.rounds > MOST_ROUNDS {
                 state.fail(Law::Ended.broken(format!("a run has {MOST_ROUNDS} requests")));
             }
@@ -100,9 +126,11 @@ impl Provider for Looked {
             let world = world.clone();
             async move {
                 world.moment().await;
-                if matches!(event, Ok(StreamEvent::Ended)) {
-                    world.state().read_whole();
+                let mut state = world.state();
+                if matches!(event, Ok(StreamEvent::Ended)) && !state.interrupt.is_cancelled() {
+                    state.read_whole();
                 }
+                drop(state);
                 event
             }
         }))
@@ -143,13 +171,13 @@ impl Simulated {
         ];
         let text = Delta::Text(said.text.clone());
         events.extend(block(0, BlockStart::Text(String::new()), text));
-        for (index, (name, id)) in said.calls.iter().enumerate() {
+        for (index, call) in said.calls.iter().enumerate() {
             let start = BlockStart::ToolUse {
-                id: id.as_str().into(),
-                name: (*name).to_owned(),
+                id: call.id.as_str().into(),
+                name: call.name.to_owned(),
                 input: json!({}),
             };
-            let input = Delta::InputJson("{}".to_owned());
+            let input = Delta::InputJson(call.input.clone());
             events.extend(block(index + 1, start, input));
         }
         let (cut, silent) = (state.chance.one_in(12), state.chance.one_in(12));
@@ -167,8 +195,13 @@ impl Simulated {
             0 => StopReason::EndTurn,
             _ => StopReason::ToolUse,
         };
+        // Now and then the window is full.
+        let input_tokens = match state.chance.one_in(60) {
+            true => 195_000,
+            false => 100,
+        };
         let usage = Usage {
-            input_tokens: 100,
+            input_tokens,
             output_tokens: 10,
             ..Usage::default()
         };

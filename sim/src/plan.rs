@@ -26,14 +26,31 @@ pub struct Process {
     pub seed: u64,
     /// Number of the server of its model; `None` for a model that needs none.
     pub server: Option<usize>,
-    /// Whether it takes over what the one before has left, if anything; else it has a prompt.
-    pub takes_over: bool,
+    /// What is done before its prompt.
+    pub act: Act,
     /// What other processes queue before it begins.
     pub mail: Vec<MailKind>,
     /// What happens at which of its moments; 0 is the first.
     pub injection: Option<(usize, Injection)>,
     /// What happens at which of its operations on the disk.
     pub disk: Option<(usize, DiskEvent)>,
+}
+
+/// What is done in a process before its prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Act {
+    /// Nothing.
+    Nothing,
+    /// It takes over the run that the one before has left. It has a prompt only if there is none.
+    TakeOver,
+    /// The conversation is summarized.
+    Summary,
+    /// It goes on behind the message at this part of a thousand of the way.
+    Back(usize),
+    /// It goes on with a copy of the session.
+    Fork,
+    /// All files go back to the beginning of the session, and perhaps forth again.
+    Rewind(bool),
 }
 
 /// What happens to a process from outside.
@@ -100,7 +117,7 @@ impl Plan {
             with(|process| process.injection = None);
             with(|process| process.disk = None);
             with(|process| process.mail.clear());
-            with(|process| process.takes_over = false);
+            with(|process| process.act = Act::Nothing);
             with(|process| process.server = None);
             with(|process| process.inject_earlier(|moment| moment / 2));
             with(|process| process.inject_earlier(|moment| moment.saturating_sub(1)));
@@ -132,7 +149,14 @@ impl Process {
         Self {
             seed: chance.next(),
             server,
-            takes_over: chance.one_in(3),
+            act: match chance.below(16) {
+                0..=5 => Act::TakeOver,
+                6 => Act::Summary,
+                7 => Act::Back(chance.below(1_000)),
+                8 => Act::Fork,
+                9 => Act::Rewind(chance.one_in(2)),
+                _ => Act::Nothing,
+            },
             mail: (0..count).map(|_| mail(chance)).collect(),
             injection: match chance.below(8) {
                 0..=1 => Some((chance.below(MOMENTS), Injection::Kill)),
@@ -157,8 +181,13 @@ impl fmt::Display for Process {
         if let Some(server) = self.server {
             write!(f, ", at {}", vendor::name(server))?;
         }
-        if self.takes_over {
-            write!(f, ", takes over")?;
+        match self.act {
+            Act::Nothing => {}
+            Act::TakeOver => write!(f, ", takes over")?,
+            Act::Summary => write!(f, ", with a summary")?,
+            Act::Back(part) => write!(f, ", goes back to {part} of 1000")?,
+            Act::Fork => write!(f, ", in a copy")?,
+            Act::Rewind(_) => write!(f, ", after a rewind")?,
         }
         for kind in &self.mail {
             write!(f, ", after mail ({kind:?})")?;

@@ -35,11 +35,17 @@ pub enum PlantedFault {
     CallsForEver,
     /// The disk says that it has synced what it has not.
     SyncIgnored,
+    /// What files were before a call is not recorded.
+    FilesNotRecorded,
+    /// Watchers are shown a message that is stored with other words.
+    ShownOtherwise,
+    /// Watchers are not shown a message.
+    NotShown,
 }
 
 impl PlantedFault {
     /// All faults, each with the law that it breaks.
-    pub const ALL: [(Self, Law); 15] = [
+    pub const ALL: [(Self, Law); 18] = [
         (Self::UnwrittenAcknowledged, Law::Kept),
         (Self::MessageLost, Law::Kept),
         (Self::StartNotJournalled, Law::Reported),
@@ -55,5 +61,8 @@ impl PlantedFault {
         (Self::MailReversed, Law::Delivered),
         (Self::CallsForEver, Law::Ended),
         (Self::SyncIgnored, Law::Kept),
+        (Self::FilesNotRecorded, Law::Undone),
+        (Self::ShownOtherwise, Law::Shown),
+        (Self::NotShown, Law::Shown),
     ];
 }

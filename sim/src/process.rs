@@ -10,20 +10,22 @@ use ah_agent::{
     ToolConcurrency, Toolbox, Watcher, no_variables,
 };
 use ah_conversation::{
-    CheckInForce, Clock, ContentBlock, ExitReason, Limits, MessageId, PermissionMode,
-    PermissionUpdate, Permissions, Provider, Rulebook, Sampling, Store as _, StoreError, Thinking,
-    Time,
+    CheckInForce, Clock, ContentBlock, EventKind, ExitReason, Limits, Message, MessageId,
+    PatternRoots, PermissionMode, PermissionUpdate, Permissions, Provider, Rulebook, Sampling,
+    Store as _, StoreError, Thinking, Time,
 };
 use ah_sandbox::sqlite::disk::mount;
-use ah_store::{OpenError, Paths, SessionStore, Sessions};
+use ah_store::{OpenError, Paths, SessionStore, Sessions, Tree};
 use tempfile::TempDir;
+use tokio::runtime::{Builder, Runtime};
 
+use crate::disk::SimulatedDisk;
 use crate::law::{Fault, Law};
-use crate::plan::{Plan, Process};
+use crate::plan::{Act, Plan, Process};
 use crate::plant::PlantedFault;
 use crate::store::{self, SimulatedStore};
-use crate::world::{Played, World};
-use crate::{laws, model, tools, vendor};
+use crate::world::{Played, Story, World};
+use crate::{acts, laws, model, tools, vendor};
 
 /// Longest time that a process may take, in simulated time: one that takes longer does not end.
 const TOO_LONG: Duration = Duration::from_secs(24 * 60 * 60);
@@ -47,18 +49,37 @@ impl Clock for SharedClock {
     }
 }
 
-/// Nobody looks.
-struct Unseen;
+/// Notes what it is shown.
+struct Screen(Arc<World>);
 
-impl Watcher for Unseen {
-    fn update(&self, _: SessionUpdate<'_>) {}
+impl Watcher for Screen {
+    fn update(&self, update: SessionUpdate<'_>) {
+        let mut state = self.0.state();
+        match update {
+            SessionUpdate::Stored(message) => {
+                let mut message = message.clone();
+                if state.planted(PlantedFault::NotShown, 4) {
+                    return;
+                }
+                if state.planted(PlantedFault::ShownOtherwise, 4) {
+                    message.content.clear();
+                }
+                state.shown.push(Arc::new(message));
+            }
+            SessionUpdate::Asking { .. } => state.is_summary = false,
+            SessionUpdate::Happened(EventKind::CompactionTriggered { .. }) => {
+                state.is_summary = true;
+            }
+            _ => {}
+        }
+    }
 
     fn ready(&self) -> Option<Ready<'_>> {
         None
     }
 }
 
-impl Rulebook for Unseen {
+impl Rulebook for Screen {
     fn save(&self, _: &PermissionUpdate) -> Result<(), String> {
         Ok(())
     }
@@ -70,21 +91,17 @@ impl Rulebook for Unseen {
 ///
 /// If there is no place for the files of a session.
 pub fn play(plan: &Plan, plant: Option<PlantedFault>) -> Played {
-    let runtime = tokio::runtime::Builder::new_current_thread();
-    let runtime = { runtime }
-        .enable_time()
-        // Nothing waits in real time.
-        .start_paused(true)
-        .build()
-        .expect("a timer needs nothing");
+    let runtime = runtime();
     let mut folder = folder();
     let paths = Sessions::in_folder(folder.path()).begun_at(Time(0));
-    let world = Arc::new(World::new(paths, plant));
+    let workspace = self::folder();
+    let around = (Arc::new(SimulatedDisk::new(plant)), Story::default());
+    let world = Arc::new(World::new(paths, workspace.path(), around, plant));
     let mut mounted = mount(folder.path(), world.disk.clone());
     let calm = Process {
         seed: plan.processes.len() as u64,
         server: None,
-        takes_over: false,
+        act: Act::Nothing,
         mail: Vec::new(),
         injection: None,
         disk: None,
@@ -109,8 +126,17 @@ pub fn play(plan: &Plan, plant: Option<PlantedFault>) -> Played {
     world.played()
 }
 
+/// Returns a runtime of one thread, in which nothing waits in real time.
+pub(crate) fn runtime() -> Runtime {
+    let builder = Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build();
+    builder.expect("a timer needs nothing")
+}
+
 /// Returns a folder for the files of a session: in memory where there is such a place, since it is no real power that fails here.
-fn folder() -> TempDir {
+pub(crate) fn folder() -> TempDir {
     let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
     folder.expect("there is a place for files")
 }
@@ -126,6 +152,9 @@ enum Ended {
 async fn live(world: &Arc<World>, process: &Process, rest: &Path) -> Result<Ended, Fault> {
     world.begin(process, rest);
     process.mail.iter().for_each(|kind| world.queue(*kind));
+    if process.act == Act::Fork && !world.disk.is_off() {
+        acts::fork(world)?;
+    }
     let paths = world.paths();
     let ended = match world.disk.is_off() {
         true => None,
@@ -148,14 +177,23 @@ async fn live(world: &Arc<World>, process: &Process, rest: &Path) -> Result<Ende
         Err(error) => return Err(unusable(&error)),
     };
     world.state().tell(format!("it ends: {}", reason.as_str()));
-    let transcript = open(&paths).and_then(|store| store::now(store.load()));
-    let transcript = transcript.map_err(|error| unusable(&error))?;
-    let (branch, state) = (transcript.messages(), world.state());
-    laws::always(branch, &state)?;
+    let all = stored(&paths)?;
+    let state = world.state();
+    laws::always(&all, &state)?;
+    laws::shown(&all, &state)?;
     if reason == ExitReason::EndTurn {
-        laws::at_rest(branch, &state, process.injection.is_none())?;
+        laws::at_rest(&all, &state, process.injection.is_none())?;
     }
     Ok(Ended::ByItself)
+}
+
+/// Returns all messages of a session that nobody has open.
+pub(crate) fn stored(paths: &Paths) -> Result<Vec<Message>, Fault> {
+    let all = open(paths).and_then(|store| {
+        store::now(store.load())?;
+        store::now(store.read(Tree::messages))
+    });
+    all.map_err(|error| unusable(&error))
 }
 
 /// Runs a process to its end; returns `None` if it is killed before.
@@ -164,7 +202,12 @@ async fn attempt(
     process: &Process,
     paths: &Paths,
 ) -> Result<Option<Result<RunOutcome, StoreError>>, Fault> {
-    let store = match open(paths) {
+    let key = world.state().workspace.key();
+    let opened = open(paths).and_then(|store| {
+        store::now(store.seal_with(key))?;
+        Ok(store)
+    });
+    let store = match opened {
         Ok(store) => Arc::new(store),
         Err(error) => return Ok(Some(Err(error))),
     };
@@ -190,7 +233,7 @@ fn open(paths: &Paths) -> Result<SessionStore, StoreError> {
 }
 
 /// Returns the fault without the file, whose name is another each time.
-fn unusable(error: &StoreError) -> Fault {
+pub(crate) fn unusable(error: &StoreError) -> Fault {
     Law::Usable.broken(format!("{}: {}", error.action, error.reason))
 }
 
@@ -200,37 +243,23 @@ async fn run(
     store: Arc<SessionStore>,
     process: &Process,
 ) -> Result<RunOutcome, StoreError> {
-    let provider: Arc<dyn Provider> = match process.server {
-        Some(server) => vendor::connect(world, server),
-        None => Arc::new(model::Simulated::new(world.clone())),
-    };
-    let provider = Arc::new(model::Looked::new(world.clone(), provider));
-    let ports = Ports {
-        summarizer: provider.clone(),
-        provider,
-        store: Arc::new(SimulatedStore {
-            world: world.clone(),
-            store: store.clone(),
-            session: store,
-        }),
-        clock: Arc::new(SharedClock(world.clone())),
-        audience: Audience::watching(Arc::new(Unseen)),
-        variables: no_variables(),
-        agent_id: None,
-        rules: Arc::new(Unseen),
-        hooks: Hooks::new(Vec::new(), HookSession::default()),
-        pictures: ah_agent::unchecked_pictures(),
-        refusals: ah_agent::no_refusals(),
-        command_files: None,
-    };
+    let simulated = Arc::new(SimulatedStore {
+        world: world.clone(),
+        store: store.clone(),
+        session: store,
+    });
+    let ports = ports(world, simulated.clone(), process);
     let tools = Toolbox::new(tools::Simulated::all(world));
     let stop = Stop::interrupt(world.state().interrupt.clone());
-    let (mut session, left) = if process.takes_over {
-        let mut session = Session::take_over(ports, tools, settings()).await?;
+    let settings = settings(world);
+    let (mut session, left) = if process.act == Act::TakeOver {
+        let mut session = Session::take_over(ports, tools, settings).await?;
         let left = session.resume(&stop).await?;
         (session, left)
     } else {
-        (Session::open(ports, tools, settings()).await?, None)
+        let mut session = Session::open(ports, tools, settings).await?;
+        acts::perform(world, process.act, &simulated, &mut session, &stop).await?;
+        (session, None)
     };
     let outcome = match left {
         Some(outcome) => outcome,
@@ -243,7 +272,30 @@ async fn run(
     Ok(outcome)
 }
 
-fn settings() -> SessionSettings {
+/// Returns what a session of a process works with.
+pub(crate) fn ports(world: &Arc<World>, store: Arc<SimulatedStore>, process: &Process) -> Ports {
+    let provider: Arc<dyn Provider> = match process.server {
+        Some(server) => vendor::connect(world, server),
+        None => Arc::new(model::Simulated::new(world.clone())),
+    };
+    let provider = Arc::new(model::Looked::new(world.clone(), provider));
+    Ports {
+        summarizer: provider.clone(),
+        provider,
+        store,
+        clock: Arc::new(SharedClock(world.clone())),
+        audience: Audience::watching(Arc::new(Screen(world.clone()))),
+        variables: no_variables(),
+        agent_id: None,
+        rules: Arc::new(Screen(world.clone())),
+        hooks: Hooks::new(Vec::new(), HookSession::default()),
+        pictures: ah_agent::unchecked_pictures(),
+        refusals: ah_agent::no_refusals(),
+        command_files: None,
+    }
+}
+
+pub(crate) fn settings(world: &World) -> SessionSettings {
     SessionSettings {
         setup: None,
         plan_instructions: None,
@@ -253,6 +305,10 @@ fn settings() -> SessionSettings {
         timeout_ms: None,
         permissions: Permissions {
             mode: PermissionMode::BypassPermissions,
+            places: PatternRoots {
+                cwd: world.state().workspace.folder().to_owned(),
+                ..PatternRoots::default()
+            },
             ..Permissions::default()
         },
         concurrency: ToolConcurrency::Auto,

@@ -9,8 +9,8 @@ use std::thread::{self, Thread};
 use std::time::Duration;
 
 use ah_conversation::{
-    Branch, ContentBlock, FileStep, Mail, MailKind, Mailbox, Message, OutputPage, Record, Role,
-    SharedState, Store, StoreError, ToolUseId, Transcript,
+    Branch, ContentBlock, FileStep, Mail, MailKind, Mailbox, Message, MessageId, Origin,
+    OutputPage, Record, Role, SharedState, Store, StoreError, ToolUseId, Transcript,
 };
 use ah_store::SessionStore;
 use async_trait::async_trait;
@@ -35,6 +35,12 @@ impl SimulatedStore {
         answer
     }
 
+    /// Makes a message the current one.
+    pub(crate) async fn checkout(&self, id: MessageId) -> Result<(), StoreError> {
+        self.world.moment().await;
+        self.alive(now(self.session.checkout(id))).await
+    }
+
     /// Returns what is really written of `records`.
     fn kept(&self, mut records: Vec<Record>) -> Vec<Record> {
         let mut state = self.world.state();
@@ -49,6 +55,9 @@ impl SimulatedStore {
         }
         if state.planted(PlantedFault::EndNotJournalled, 1) {
             records.retain(|record| !matches!(record, Record::CallFinished(_)));
+        }
+        if state.planted(PlantedFault::FilesNotRecorded, 1) {
+            records.retain(|record| !matches!(record, Record::Files(_)));
         }
         if state.planted(PlantedFault::ResultsSwapped, 1) {
             change(&mut records, swap_results);
@@ -75,6 +84,14 @@ pub(crate) fn now<T>(future: impl Future<Output = T>) -> T {
             Poll::Ready(value) => return value,
             Poll::Pending => thread::park(),
         }
+    }
+}
+
+/// Requests begin with it from now on.
+fn is_summary(record: &Record) -> bool {
+    match record {
+        Record::Message(message) => matches!(message.origin, Origin::Summary { .. }),
+        _ => false,
     }
 }
 
@@ -124,11 +141,17 @@ impl Store for SimulatedStore {
             _ => None,
         });
         let ended: Vec<_> = ended.collect();
+        if records.iter().any(is_summary) {
+            self.world.state().requested = Arc::default();
+        }
         let appended = now(self.store.append(self.kept(records)));
         self.alive(appended).await?;
         self.world.moment().await;
         let mut state = self.world.state();
         state.acknowledged.extend(messages);
+        ended
+            .iter()
+            .for_each(|(call, _)| state.workspace.settle(call));
         state.ended.extend(ended);
         Ok(())
     }

@@ -16,13 +16,22 @@ use crate::world::World;
 pub(crate) struct Simulated {
     world: Arc<World>,
     spec: ToolSpec,
-    access: Access,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    /// It has an effect that nobody sees.
+    Write,
+    /// It changes a file.
+    Edit,
+    Read,
 }
 
 impl Simulated {
     /// Returns the tools of a session.
     pub(crate) fn all(world: &Arc<World>) -> Vec<Arc<dyn Tool>> {
-        let tool = |name: &str, access| -> Arc<dyn Tool> {
+        let tool = |name: &str, kind| -> Arc<dyn Tool> {
             let spec = ToolSpec {
                 name: name.to_owned(),
                 description: String::new(),
@@ -32,15 +41,12 @@ impl Simulated {
                 key: None,
             };
             let world = world.clone();
-            Arc::new(Self {
-                world,
-                spec,
-                access,
-            })
+            Arc::new(Self { world, spec, kind })
         };
         vec![
-            tool("write", Access::Unknown),
-            tool("read", Access::Read("file".into())),
+            tool("write", Kind::Write),
+            tool("edit", Kind::Edit),
+            tool("read", Kind::Read),
         ]
     }
 
@@ -73,6 +79,9 @@ impl Simulated {
         for _ in 0..times {
             state.ledger.push(call.id.clone());
         }
+        if matches!(self.kind, Kind::Edit) {
+            state.workspace.write(call);
+        }
         state.tell(format!("effect of {}", call.id));
         if state.planted(PlantedFault::EffectUntold, 5) {
             return "Nothing to do.".to_owned();
@@ -87,8 +96,15 @@ impl Tool for Simulated {
         &self.spec
     }
 
-    fn access(&self, _: &Input) -> Vec<Access> {
-        vec![self.access.clone()]
+    fn access(&self, input: &Input) -> Vec<Access> {
+        vec![match self.kind {
+            Kind::Write => Access::Unknown,
+            Kind::Read => Access::Read("file".into()),
+            Kind::Edit => match self.world.state().workspace.file(input) {
+                Some(path) => Access::Write(path),
+                None => Access::Unknown,
+            },
+        }]
     }
 
     fn extras(&self) -> ToolExtras<'_> {
@@ -97,9 +113,9 @@ impl Tool for Simulated {
 
     async fn run(&self, call: &ToolUse, _: &Context) -> Output {
         self.world.moment().await;
-        let text = match self.access {
-            Access::Unknown => self.write(call),
-            _ => self.look(call).await,
+        let text = match self.kind {
+            Kind::Write | Kind::Edit => self.write(call),
+            Kind::Read => self.look(call).await,
         };
         self.world.moment().await;
         match self.world.state().chance.one_in(6) {

@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 
 use crate::chance::Chance;
 use crate::law::Law;
-use crate::model::Said;
+use crate::model::{Call, Said};
 use crate::world::World;
 
 /// Most pieces in which an answer comes.
@@ -208,9 +208,10 @@ impl Server {
 }
 
 fn turn(said: &Said, chance: &mut Chance) -> Turn {
-    let call = |(name, id): &(&str, String)| ScriptedCall {
-        name: (*name).to_owned(),
-        id: Some(id.clone()),
+    let call = |call: &Call| ScriptedCall {
+        name: call.name.to_owned(),
+        id: Some(call.id.clone()),
+        input_json: Some(call.input.clone()),
         ..ScriptedCall::default()
     };
     Turn {

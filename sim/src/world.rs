@@ -17,6 +17,7 @@ use crate::disk::SimulatedDisk;
 use crate::law::{Fault, Law};
 use crate::plan::{Injection, Process};
 use crate::plant::PlantedFault;
+use crate::workspace::Workspace;
 
 /// What a session has come to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,6 +60,13 @@ pub(crate) struct State {
     pub(crate) ledger: Vec<ToolUseId>,
     /// Messages whose write was acknowledged.
     pub(crate) acknowledged: Vec<MessageId>,
+    /// Messages that watchers of the present process were shown.
+    pub(crate) shown: Vec<Arc<Message>>,
+    /// Acknowledged messages before the present process.
+    pub(crate) acknowledged_before: usize,
+    /// Whether a summary is asked for.
+    pub(crate) is_summary: bool,
+    pub(crate) workspace: Workspace,
     /// Results of calls whose end was acknowledged.
     pub(crate) ended: Vec<(ToolUseId, String)>,
     /// What other processes have queued.
@@ -71,9 +79,12 @@ pub(crate) struct State {
     pub(crate) interrupt: CancellationToken,
     /// Where the session is.
     paths: Paths,
-    story: Vec<String>,
+    story: Story,
     pub(crate) fault: Option<Fault>,
 }
+
+/// What happens, a line each.
+pub(crate) type Story = Arc<Mutex<Vec<String>>>;
 
 /// A queued message.
 pub(crate) struct Sent {
@@ -85,7 +96,10 @@ pub(crate) struct Sent {
 
 impl State {
     pub(crate) fn tell(&mut self, line: String) {
-        self.story.push(line);
+        self.story
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(line);
     }
 
     /// Notes what does not hold. The first counts.
@@ -108,7 +122,13 @@ impl State {
 }
 
 impl World {
-    pub(crate) fn new(paths: Paths, plant: Option<PlantedFault>) -> Self {
+    /// A world for the session at `paths` whose files are on `disk`. It adds to a story.
+    pub(crate) fn new(
+        paths: Paths,
+        workspace: &Path,
+        (disk, story): (Arc<SimulatedDisk>, Story),
+        plant: Option<PlantedFault>,
+    ) -> Self {
         let state = State {
             chance: Chance::new(0),
             plant,
@@ -121,6 +141,10 @@ impl World {
             looked: None,
             ledger: Vec::new(),
             acknowledged: Vec::new(),
+            shown: Vec::new(),
+            acknowledged_before: 0,
+            is_summary: false,
+            workspace: Workspace::at(workspace),
             ended: Vec::new(),
             mail: Vec::new(),
             moments: 0,
@@ -128,13 +152,13 @@ impl World {
             will_be_stopped: false,
             interrupt: CancellationToken::new(),
             paths,
-            story: Vec::new(),
+            story,
             fault: None,
         };
         Self {
             state: Mutex::new(state),
             clock: Steps::default(),
-            disk: Arc::new(SimulatedDisk::new(plant)),
+            disk,
             killed: Notify::new(),
         }
     }
@@ -223,12 +247,21 @@ impl World {
 
     /// Begins a process, whose files go to `rest` if it does not end by itself.
     pub(crate) fn begin(&self, process: &Process, rest: &Path) {
+        let folder = self.paths().folder().to_owned();
+        { &self.disk }.begin(process.seed, process.disk, &folder, rest);
+        self.state().tell(process.to_string());
+        self.enter(process);
+    }
+
+    /// A process that has begun comes to this session.
+    pub(crate) fn enter(&self, process: &Process) {
         let mut state = self.state();
-        let folder = state.paths.folder();
-        { &self.disk }.begin(process.seed, process.disk, folder, rest);
-        state.tell(process.to_string());
         state.chance = Chance::new(process.seed);
         state.rounds = 0;
+        state.is_summary = false;
+        state.shown.clear();
+        state.workspace.begin();
+        state.acknowledged_before = state.acknowledged.len();
         state.moments = 0;
         state.injection = process.injection;
         state.will_be_stopped = matches!(
@@ -255,7 +288,9 @@ impl World {
         let state = self.state();
         Played {
             turns: state.turns,
-            story: state.story.clone(),
+            story: { state.story.lock() }
+                .unwrap_or_else(PoisonError::into_inner)
+                .clone(),
             fault: state.fault.clone(),
         }
     }

@@ -1,0 +1,103 @@
+//! What is done to a session between its runs: summaries, ways back, copies, rewinds of files.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ah_agent::{Session, Stop};
+use ah_conversation::StoreError;
+use ah_store::Sessions;
+
+use crate::law::Fault;
+use crate::plan::Act;
+use crate::process::unusable;
+use crate::store::SimulatedStore;
+use crate::world::World;
+
+/// Goes on with a copy of the session. Its mail stays with the original.
+pub(crate) fn fork(world: &World) -> Result<(), Fault> {
+    let paths = world.paths();
+    if !paths.database().exists() {
+        return Ok(());
+    }
+    let copied = Sessions::in_folder(paths.folder()).copy(&paths);
+    world.hear();
+    match copied {
+        // The power may have failed when all was done: then the next process finds the original.
+        Ok(copy) if !world.disk.is_off() => {
+            world.moved(copy);
+            let mut state = world.state();
+            { &mut state.mail }
+                .iter_mut()
+                .for_each(|sent| sent.is_acknowledged = false);
+            Ok(())
+        }
+        Err(error) if !world.disk.has_failed() && !world.disk.is_off() => Err(unusable(&error)),
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
+/// Does what a process does before its prompt.
+pub(crate) async fn perform(
+    world: &World,
+    act: Act,
+    store: &SimulatedStore,
+    session: &mut Session,
+    stop: &Stop,
+) -> Result<(), StoreError> {
+    session.files().recover().await?;
+    match act {
+        Act::Nothing | Act::TakeOver | Act::Fork => Ok(()),
+        Act::Summary => session.compact_all(None, stop).await.map(drop),
+        Act::Back(part) => back(world, part, store, session).await,
+        Act::Rewind(is_redone) => rewind(world, is_redone, session).await,
+    }
+}
+
+/// Goes on behind the message at this part of a thousand of the way.
+async fn back(
+    world: &World,
+    part: usize,
+    store: &SimulatedStore,
+    session: &mut Session,
+) -> Result<(), StoreError> {
+    let messages = session.transcript().messages();
+    let Some(message) = messages.get(part * messages.len() / 1_000).cloned() else {
+        return Ok(());
+    };
+    {
+        let mut state = world.state();
+        let at = state.requested.iter().position(|it| it.id == message.id);
+        let requested = at.map_or_else(Vec::new, |at| state.requested[..=at].to_vec());
+        state.requested = Arc::new(requested);
+    }
+    store.checkout(message.id.clone()).await?;
+    session.reload().await
+}
+
+/// Lets all files be what they were when the session began, and what they were before that again.
+async fn rewind(world: &World, is_redone: bool, session: &mut Session) -> Result<(), StoreError> {
+    let files = session.files();
+    let (before, strange) = {
+        let mut state = world.state();
+        (state.workspace.now(), state.workspace.shake())
+    };
+    let way = files.to(0).await?;
+    files.go(&way).await?;
+    let went = |wanted: &BTreeMap<_, _>| {
+        let mut state = world.state();
+        state.workspace.calm(strange.clone());
+        if let Err(fault) = state.workspace.went(wanted) {
+            state.fail(fault);
+        }
+    };
+    went(&BTreeMap::new());
+    if !is_redone || before.is_empty() {
+        return Ok(());
+    }
+    world.state().workspace.shake();
+    if let Some(way) = files.redo().await? {
+        files.go(&way).await?;
+    }
+    went(&before);
+    Ok(())
+}
