@@ -4,9 +4,9 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use ah_conversation::{
-    Cost, ErrorClass, EventKind, Message, MessageId, Origin, PermissionMode, Prefix, PrefixBreak,
-    Provider, ProviderError, Request, Response, Role, StoreError, StreamEvent, Time, UnseenUse,
-    Usage,
+    CallReason, Cost, ErrorClass, EventKind, Message, MessageId, Origin, PermissionMode, Prefix,
+    PrefixBreak, Provider, ProviderError, Request, Response, Role, StoreError, StreamEvent, Time,
+    UnseenUse, Usage,
 };
 use futures_util::StreamExt;
 
@@ -79,7 +79,7 @@ impl Session {
         let answer = match self.ask_for_answer(request, stop).await {
             // Whoever resumes the run asks again.
             Ok(ModelReply::Stopped(Some(answer))) if stop.is_left() => {
-                self.emit_unsaid(answer.usage);
+                self.emit_unsaid(CallReason::Abandoned, answer.usage);
                 return Ok(());
             }
             Ok(ModelReply::Whole(answer) | ModelReply::Stopped(Some(answer))) => answer,
@@ -303,8 +303,8 @@ impl Session {
             false => unseen.map(UnseenUse::used),
         };
         let unseen = unseen.unwrap_or_default();
-        for usage in unseen {
-            self.emit_unsaid(usage);
+        for (reason, usage) in unseen {
+            self.emit_unsaid(reason, usage);
         }
     }
 
@@ -314,7 +314,7 @@ impl Session {
     }
 
     /// Records what a request has used of which no message is kept.
-    fn emit_unsaid(&mut self, usage: Usage) {
+    fn emit_unsaid(&mut self, reason: CallReason, usage: Usage) {
         let model = self.ports.provider.model();
         let event = EventKind::ApiCallEnd {
             message_id: self.ports.clock.message_id(),
@@ -325,6 +325,7 @@ impl Session {
             api_latency_ms: 0,
             model: model.name.clone(),
             cost_usd: model.cost(&usage).map(Cost::usd),
+            reason: Some(reason),
         };
         self.emit(&event);
     }

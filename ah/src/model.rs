@@ -78,10 +78,11 @@ use ah_ids::SystemClock;
 use ah_provider::retry::{Policy, Retrying};
 
 pub use ah_conversation::{
-    BlockStart, ContentBlock, Continuity, Cost, Delta, Effort, ErrorClass, EventStream, Findings,
-    Image, Input, Message, Model, Origin, Price, Provider, ProviderError, ProviderExtras, Request,
-    Response, ResultBlock, RetryNotice, Role, Sampling, SearchesWeb, Searching, StopReason,
-    StreamEvent, Thinking, ToolResult, ToolSpec, ToolUse, ToolUseId, UnseenUse, Usage, WebSearch,
+    BlockStart, CallReason, ContentBlock, Continuity, Cost, Delta, Effort, ErrorClass, EventStream,
+    Findings, Image, Input, Message, Model, Origin, Price, Provider, ProviderError, ProviderExtras,
+    Request, Response, ResultBlock, RetryNotice, Role, Sampling, SearchesWeb, Searching,
+    StopReason, StreamEvent, Thinking, ToolResult, ToolSpec, ToolUse, ToolUseId, UnseenUse, Usage,
+    WebSearch,
 };
 
 /// Retries the requests of `model` as those of named models are: three times, after a second, two and four, or the delay that

@@ -14,6 +14,29 @@ pub struct Event {
     pub timestamp: i64,
 }
 
+/// Why a model was asked, if not for an answer in the conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallReason {
+    /// For an answer that was left unfinished: whoever resumes the run asks again.
+    Abandoned,
+    /// To keep the conversation in the prompt cache.
+    KeepWarm,
+    /// For an answer, which it refused, so that another model gave it.
+    Refused,
+    /// To answer a question aside.
+    SideQuestion,
+    /// To write a summary.
+    Summary,
+    /// To find a title.
+    Title,
+    /// For a tool.
+    Tool,
+    /// For what a later version does.
+    #[serde(other)]
+    Other,
+}
+
 /// Kind of an event. The names and fields are a stable interface for programs that read them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event_type", rename_all = "snake_case")]
@@ -55,6 +78,9 @@ pub enum EventKind {
         model: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost_usd: Option<f64>,
+        /// Set if it was not asked for an answer in the conversation.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<CallReason>,
     },
     /// Less was read from the prompt cache than the request before had left there. `change` is the place of the first
     /// byte that differs; without it, the server has forgotten the rest.

@@ -75,7 +75,7 @@ pub use elicitation::{Elicitation, ElicitationAnswer, Wanted};
 pub use embedded::{Embedded, EmbeddedEntry, EmbeddedError, EmbeddedFile};
 pub use environment::Environment;
 pub use estimate::{estimate_block, estimate_message, estimate_prefix, estimate_text};
-pub use event::{Event, EventKind, LoopAction};
+pub use event::{CallReason, Event, EventKind, LoopAction};
 pub use excerpt::{Excerpt, LeftOut, LineCount, WholeOutput, lines_between};
 pub use goal::Goal;
 pub use head::Head;

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    Cost, Fields, Message, Model, ModelUsage, PrefixBreak, StopReason, Thinking, ToolSpec,
-    ToolUseId, Usage,
+    CallReason, Cost, Fields, Message, Model, ModelUsage, PrefixBreak, StopReason, Thinking,
+    ToolSpec, ToolUseId, Usage,
 };
 
 /// A language model. The provider retries by itself and reports it with [`StreamEvent::Retry`].
@@ -46,11 +46,11 @@ pub struct ProviderExtras<'a> {
 /// A model of which more is used than its answers tell: by requests that keep the conversation in the prompt cache, and by
 /// answers that were refused.
 pub trait UnseenUse: Send + Sync {
-    /// Ends the pause since the last answer; returns what was used in it.
-    fn end_pause(&self) -> Vec<Usage>;
+    /// Ends the pause since the last answer; returns what was used in it, and for what.
+    fn end_pause(&self) -> Vec<(CallReason, Usage)>;
 
     /// Returns what was used since the last call, without an end of the pause: another agent asks.
-    fn used(&self) -> Vec<Usage>;
+    fn used(&self) -> Vec<(CallReason, Usage)>;
 }
 
 /// A model whose server searches the web.

@@ -5,6 +5,7 @@
 //! input that fails there is added to the corpus, so that the tests run it from then on.
 
 mod front_matter;
+mod interaction;
 mod proxy;
 mod scenario;
 mod shell;
@@ -21,10 +22,14 @@ pub struct Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 6] = [
+pub const TARGETS: [Target; 7] = [
     Target {
         name: "front-matter",
         run: front_matter::run,
+    },
+    Target {
+        name: "interaction",
+        run: interaction::run,
     },
     Target {
         name: "proxy-request",

@@ -7,12 +7,15 @@
 use std::sync::Arc;
 
 use ah_conversation::Message;
+use bytes::Bytes;
 
 use crate::held::{Held, digest_of, is_answer};
 use crate::rope::Rope;
 
 /// Number of conversations that are kept: a session and its subagents share a provider.
 const CONVERSATIONS: usize = 4;
+/// What stands between two messages.
+const BETWEEN: &[u8] = b",";
 /// Replacement for a user message of white space only, which servers reject.
 pub const EMPTY_MESSAGE: &str = "(empty message)";
 
@@ -92,6 +95,20 @@ impl<M: Copy + Default> Encoded<M> {
         let is_same = held.head.is(head) && is_answer(&answer.message, &held) && is_said;
         let end = answer.end;
         (is_same && has_more).then_some((held, &*conversation, end))
+    }
+}
+
+impl Encoded<()> {
+    /// Like [`Self::take_held`], with the bytes of the new messages, between two of which stands a comma.
+    pub fn take_rest(
+        &mut self,
+        messages: &[Arc<Message>],
+        head: &[u8],
+    ) -> Option<(Held, Vec<Bytes>)> {
+        let (held, conversation, end) = self.take_held(messages, head)?;
+        let bytes = conversation.bytes();
+        let rest = || bytes.split_by(end + BETWEEN.len(), &[], "");
+        bytes.has_at(end, BETWEEN).then(|| (held, rest()))
     }
 }
 

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ah_conversation::{
-    ErrorClass, EventStream, FallbackNotice, Message, Model, Origin, Provider, ProviderError,
-    ProviderExtras, Request, StopReason, StreamEvent, UnseenUse, Usage,
+    CallReason, ErrorClass, EventStream, FallbackNotice, Message, Model, Origin, Provider,
+    ProviderError, ProviderExtras, Request, StopReason, StreamEvent, UnseenUse, Usage,
 };
 use futures_util::{StreamExt, stream};
 
@@ -37,9 +37,13 @@ impl Fallback {
     }
 
     /// Returns what was used for refused answers, and what `of` returns of both models: the second may have answered last.
-    fn unseen(&self, of: impl Fn(&dyn UnseenUse) -> Vec<Usage>) -> Vec<Usage> {
+    fn unseen(
+        &self,
+        of: impl Fn(&dyn UnseenUse) -> Vec<(CallReason, Usage)>,
+    ) -> Vec<(CallReason, Usage)> {
         let refused = &mut *self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut used = std::mem::take(refused);
+        let refused = std::mem::take(refused).into_iter();
+        let mut used: Vec<_> = refused.map(|usage| (CallReason::Refused, usage)).collect();
         for model in [&self.first, &self.second] {
             used.extend(model.extras().unseen.map(&of).unwrap_or_default());
         }
@@ -108,11 +112,11 @@ impl Provider for Fallback {
 }
 
 impl UnseenUse for Fallback {
-    fn end_pause(&self) -> Vec<Usage> {
+    fn end_pause(&self) -> Vec<(CallReason, Usage)> {
         self.unseen(|model| model.end_pause())
     }
 
-    fn used(&self) -> Vec<Usage> {
+    fn used(&self) -> Vec<(CallReason, Usage)> {
         self.unseen(|model| model.used())
     }
 }

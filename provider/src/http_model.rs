@@ -129,6 +129,8 @@ impl<E: RequestEncoder, R: AnswerReader> Provider for HttpModel<E, R> {
         let (keep_warm, warming) = (self.keep_warm, self.warming.clone());
         let is_kept = keep_warm.times > 0 && request.precedes_pause;
         let mut warmer = is_kept.then(|| self.warmer(&request));
+        // Of what is not in the cache, nothing can be kept.
+        let mut is_cached = false;
         let mut sent = SentAt::now();
         let (price, noted) = (self.model().price, self.noted.clone());
         let first = request.messages.first().cloned();
@@ -142,6 +144,9 @@ impl<E: RequestEncoder, R: AnswerReader> Provider for HttpModel<E, R> {
         // A request without tools is hardly continued, least of all by another process.
         let is_noted = !request.tools.is_empty();
         let events = self.asked(request).flat_map(move |(event, body)| {
+            if let Ok(StreamEvent::Stopping { usage, .. }) = &event {
+                is_cached = usage.cache_read_input_tokens + usage.cache_creation_input_tokens > 0;
+            }
             match (&event, &mut gathered) {
                 (Ok(StreamEvent::Sent { .. }), _) => {
                     let head = || locked(&encoder).beginning(&body);
@@ -173,7 +178,7 @@ impl<E: RequestEncoder, R: AnswerReader> Provider for HttpModel<E, R> {
                         }
                         locked(&encoder).hold(first, held);
                     }
-                    if let Some(warmer) = warmer.take() {
+                    if let Some(warmer) = warmer.take().filter(|_| is_cached) {
                         warming.begin(keep_warm, price, sent, warmer);
                     }
                     None

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use ah_conversation::{EventStream, Price, StreamEvent, UnseenUse, Usage};
+use ah_conversation::{CallReason, EventStream, Price, StreamEvent, UnseenUse, Usage};
 use futures_util::StreamExt;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
@@ -18,7 +18,7 @@ const LONGEST: Duration = Duration::from_secs(30 * 60);
 /// What is assumed before a session has had pauses: that of three, one ends while the entries are kept.
 const ASSUMED: (u64, u64) = (1, 3);
 
-/// How often an idle conversation is kept in the cache; by default, never.
+/// How often an idle conversation is kept in the cache.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct KeepWarm {
     /// Lifetime of the entries.
@@ -94,7 +94,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl UnseenUse for Warming {
-    fn end_pause(&self) -> Vec<Usage> {
+    fn end_pause(&self) -> Vec<(CallReason, Usage)> {
         self.abort();
         if let Some((until, requests)) = locked(&self.kept).take() {
             locked(&self.pauses).add(requests, Instant::now() < until);
@@ -102,8 +102,10 @@ impl UnseenUse for Warming {
         self.used()
     }
 
-    fn used(&self) -> Vec<Usage> {
-        std::mem::take(&mut *locked(&self.spent))
+    fn used(&self) -> Vec<(CallReason, Usage)> {
+        let spent = std::mem::take(&mut *locked(&self.spent));
+        let warmed = spent.into_iter().map(|usage| (CallReason::KeepWarm, usage));
+        warmed.collect()
     }
 }
 

@@ -25,6 +25,7 @@ pub mod generation;
 mod halves;
 pub mod held;
 pub mod http_model;
+pub mod interactions;
 pub mod keep_warm;
 mod lenient;
 pub mod limit;

@@ -20,6 +20,9 @@ pub enum Api {
     /// The Responses API.
     #[serde(rename = "openai-responses")]
     OpenAiResponses,
+    /// The Interactions API.
+    #[serde(rename = "gemini-interactions")]
+    Interactions,
 }
 
 impl Api {
@@ -31,6 +34,7 @@ impl Api {
             ("/chat/completions", Self::OpenAi),
             ("/responses", Self::OpenAiResponses),
             ("/v1/messages", Self::Anthropic),
+            ("/interactions", Self::Interactions),
         ];
         let found = of.into_iter().find(|(ending, _)| path.ends_with(ending));
         found.map(|(_, api)| api)

@@ -19,3 +19,37 @@ pub(crate) fn is_near(address: &str) -> bool {
         Err(_) => !host.contains('.') || host.ends_with(".local") || host.ends_with(".localhost"),
     }
 }
+
+/// Returns whether an address is one of this machine.
+pub(crate) fn is_loopback(address: &str) -> bool {
+    let (_, rest) = address.split_once("://").unwrap_or(("", address));
+    let authority = rest.split(['/', '?']).next().unwrap_or_default();
+    let host = match authority.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => authority.split(':').next().unwrap_or_default(),
+    };
+    let is_address = |ip: IpAddr| ip.is_loopback() || ip.is_unspecified();
+    host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(is_address)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_this_machine_are_known() {
+        for (address, is_here) in [
+            ("http://127.0.0.1:8080", true),
+            ("http://localhost:1234/v1", true),
+            ("http://[::1]:8080/v1", true),
+            ("http://0.0.0.0:1", true),
+            ("127.0.0.2", true),
+            ("http://gpu.example:8080", false),
+            ("http://192.168.0.7:8080", false),
+            ("http://localhost.example/127.0.0.1", false),
+            ("", false),
+        ] {
+            assert_eq!(is_loopback(address), is_here, "{address}");
+        }
+    }
+}

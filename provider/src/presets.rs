@@ -59,6 +59,10 @@ pub struct Preset {
     /// Whether it can search the web.
     #[serde(default)]
     pub searches: bool,
+    /// Whether it is asked to hold conversations unless the settings say otherwise: it does so without storing them, or only where
+    /// the user has it so.
+    #[serde(default)]
+    pub holds: bool,
     /// Beginnings of names of the vendor's own models, in lower case.
     #[serde(default)]
     pub families: Vec<String>,

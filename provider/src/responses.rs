@@ -2,7 +2,7 @@
 //! and receiving is left to [`exchange`](crate::exchange).
 
 mod decode;
-mod encode;
+pub(crate) mod encode;
 mod generation;
 mod wire;
 

@@ -3,22 +3,22 @@
 //! order.
 
 use std::borrow::Cow;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use ah_conversation::{ErrorClass, Model, Provider, ProviderError, Request};
 
-use crate::abilities::{LearnedTemplate, USUAL_OUTPUT};
+use crate::abilities::{Abilities, LearnedTemplate, USUAL_OUTPUT};
 use crate::anthropic::{self, Anthropic};
 use crate::auth::{Credentials, Key, Secret};
 use crate::catalog::{Catalog, ModelEntry};
 use crate::exchange::SettingNames;
 use crate::failure::with_causes;
 use crate::held::ConversationState;
+use crate::interactions::{self, Interactions};
 use crate::keep_warm::KeepWarm;
 use crate::listing::WindowSource;
 use crate::named_server::{Api, NamedServer};
-use crate::near::is_near;
+use crate::near::{is_loopback, is_near};
 use crate::openai::{self, Additions, AnswerField, Chat, Quirks, ThinkingField, ToolCallIds};
 use crate::options::Options;
 use crate::presets::{self, Kind, List, Preset};
@@ -29,8 +29,6 @@ use crate::signing;
 use crate::ways::{Way, Ways};
 use crate::window::Windowed;
 
-/// Servers that are asked to hold conversations unless the settings say otherwise. Theirs do so without storing them.
-const HOLDING: [&str; 5] = ["anthropic", "azure", "openai", "openai-responses", "xai"];
 /// Variable that names the small model of the Messages API.
 const SMALL_MODEL: &str = "ANTHROPIC_SMALL_FAST_MODEL";
 /// Variable that names the model behind the alias `haiku`.
@@ -126,28 +124,49 @@ impl<'a> Route<'a> {
         }
         let template = LearnedTemplate::default();
         let way = |api| -> Result<Way, ProviderError> {
-            let (server, model, abilities) = (server.clone(), model.clone(), abilities.clone());
-            let (additions, quirks) = (additions.clone(), quirks.clone());
-            let model: Arc<dyn Provider> = if api == Api::OpenAi {
-                let encoder = openai::Encoder::new(model, abilities, additions, quirks)
-                    .with_template(template.clone());
-                Arc::new(Chat::new(server, encoder.cached_for(ttl))?)
-            } else {
-                let encoder = responses::Encoder::new(model, abilities, additions, quirks)
-                    .holding(self.holds());
-                Arc::new(Responses::new(server, encoder.cached_for(ttl))?)
-            };
+            let dialect = (additions.clone(), quirks.clone());
+            let model = (model.clone(), abilities.clone());
+            let model = self.asked_by(api, server.clone(), model, dialect, &template)?;
             Ok(Way { api, model })
         };
         let other = match api {
             Api::OpenAi => Api::OpenAiResponses,
-            Api::OpenAiResponses | Api::Anthropic => Api::OpenAi,
+            Api::OpenAiResponses | Api::Anthropic | Api::Interactions => Api::OpenAi,
         };
         let second = has_two_ways.then(|| way(other)).transpose()?;
         let keep = self.options.keep_fact.cloned();
         let model = Ways::new(&server.base_url, way(api)?, second, keep);
         let model = Retrying::new(model, retry, seed);
         Ok(self.learning(model, name, entry, template))
+    }
+
+    /// Returns a model of `server` that is asked by another protocol than the Messages API.
+    fn asked_by(
+        &self,
+        api: Api,
+        server: Server,
+        (model, abilities): (Model, Abilities),
+        (additions, quirks): (Additions, Quirks),
+        template: &LearnedTemplate,
+    ) -> Result<Arc<dyn Provider>, ProviderError> {
+        let ttl = self.options.cache_ttl;
+        Ok(match api {
+            Api::OpenAi | Api::Anthropic => {
+                let encoder = openai::Encoder::new(model, abilities, additions, quirks)
+                    .with_template(template.clone());
+                Arc::new(Chat::new(server, encoder.cached_for(ttl))?)
+            }
+            Api::OpenAiResponses => {
+                let encoder = responses::Encoder::new(model, abilities, additions, quirks)
+                    .holding(self.holds());
+                Arc::new(Responses::new(server, encoder.cached_for(ttl))?)
+            }
+            Api::Interactions => {
+                let encoder = interactions::Encoder::new(model, abilities, additions, quirks)
+                    .holding(self.holds());
+                Arc::new(Interactions::new(server, encoder)?)
+            }
+        })
     }
 
     /// Returns whether the server is on the user's machine or in the user's network.
@@ -202,7 +221,7 @@ impl<'a> Route<'a> {
         let Dialect { api, quirks, .. } = self.dialect();
         let field = match api {
             Api::Anthropic => ThinkingField::Thinking,
-            Api::OpenAi | Api::OpenAiResponses => quirks.thinking,
+            Api::OpenAi | Api::OpenAiResponses | Api::Interactions => quirks.thinking,
         };
         let mut settings = abilities.effective(request, field);
         if api == Api::OpenAiResponses {
@@ -220,7 +239,9 @@ impl<'a> Route<'a> {
     /// Returns whether the server is asked to hold conversations.
     fn holds(&self) -> bool {
         match self.options.conversation_state {
-            ConversationState::Auto => HOLDING.contains(&self.name) && self.is_of_vendor(),
+            ConversationState::Auto => {
+                self.preset.is_some_and(|preset| preset.holds) && self.is_of_vendor()
+            }
             ConversationState::On => true,
             ConversationState::Off => false,
         }
@@ -357,7 +378,7 @@ impl<'a> Route<'a> {
                 (false, Some(_)) => List::Models,
                 (false, None) => List::Litellm,
             }),
-            has_two_ways: !is_messages
+            has_two_ways: matches!(api, Api::OpenAi | Api::OpenAiResponses)
                 && said.is_none()
                 && self.preset.is_none_or(|own| !own.only_way),
         }
@@ -561,18 +582,6 @@ pub(crate) fn configured<'a>(options: &'a Options<'a>) -> Option<&'a str> {
     known.map(|preset| preset.name.as_str()).or(only)
 }
 
-/// Whether an address is one of this machine.
-fn is_loopback(address: &str) -> bool {
-    let (_, rest) = address.split_once("://").unwrap_or(("", address));
-    let authority = rest.split(['/', '?']).next().unwrap_or_default();
-    let host = match authority.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or_default(),
-        None => authority.split(':').next().unwrap_or_default(),
-    };
-    let is_address = |ip: IpAddr| ip.is_loopback() || ip.is_unspecified();
-    host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(is_address)
-}
-
 fn variable<'a>(options: &'a Options<'a>, name: &str) -> Option<&'a str> {
     let value = options.environment.get(name)?.trim();
     (!value.is_empty()).then_some(value)
@@ -589,23 +598,6 @@ fn window(model: &Model, betas: &[String]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn addresses_of_this_machine_are_known() {
-        for (address, is_here) in [
-            ("http://127.0.0.1:8080", true),
-            ("http://localhost:1234/v1", true),
-            ("http://[::1]:8080/v1", true),
-            ("http://0.0.0.0:1", true),
-            ("127.0.0.2", true),
-            ("http://gpu.example:8080", false),
-            ("http://192.168.0.7:8080", false),
-            ("http://localhost.example/127.0.0.1", false),
-            ("", false),
-        ] {
-            assert_eq!(is_loopback(address), is_here, "{address}");
-        }
-    }
 
     #[test]
     fn a_beta_widens_the_window_of_sonnet_models_alone() {

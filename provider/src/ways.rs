@@ -178,7 +178,7 @@ pub fn names_other(asked: Api, error: &ProviderError) -> bool {
     let text = error.message.to_ascii_lowercase();
     let says = |words: &[&str]| words.iter().any(|words| text.contains(words));
     let (own, other) = match asked {
-        Api::Anthropic => return false,
+        Api::Anthropic | Api::Interactions => return false,
         Api::OpenAi => (&CHAT[..], &RESPONSES[..]),
         Api::OpenAiResponses => (&RESPONSES[..], &CHAT[..]),
     };

@@ -18,7 +18,7 @@ pub mod wrap;
 use std::borrow::Cow;
 use std::io::{IsTerminal as _, stderr, stdin, stdout};
 
-use ah_config::{Config, Keeping};
+use ah_config::{Config, Keeping, Origin, Sourced};
 
 use ah_conversation::neutralise;
 
@@ -66,11 +66,23 @@ pub fn is_attended(is_conversation: bool) -> bool {
     sees && stdin().is_terminal()
 }
 
-/// Returns the configuration of a run that a person at a terminal looks at.
+/// Returns the configuration of a run, which a person at a terminal may look at.
 pub fn patient(config: &Config, is_conversation: bool) -> Config {
-    let mut config = config.clone();
-    if is_attended(is_conversation) {
-        config.retry.retries = config.retry.retries.max(RETRIES_AT_TERMINAL);
+    match is_attended(is_conversation) {
+        true => attended(config.clone(), is_conversation),
+        false => config.clone(),
+    }
+}
+
+/// Returns a configuration with what a person at a terminal waits for. In a conversation, the person may come back from a pause, so
+/// that the prompt cache is kept as long as that pays.
+fn attended(mut config: Config, is_conversation: bool) -> Config {
+    config.retry.retries = config.retry.retries.max(RETRIES_AT_TERMINAL);
+    if is_conversation {
+        config.exchange.keep_warm.get_or_insert(Sourced {
+            value: u32::MAX,
+            origin: Origin::BuiltIn,
+        });
     }
     config
 }
@@ -81,4 +93,40 @@ pub fn asks(config: &Config, is_conversation: bool) -> Option<Keeping> {
         return None;
     }
     Keeping::of(config)
+}
+
+#[cfg(test)]
+mod tests {
+    use ah_config::overlay::Overlay;
+    use ah_config::overrides::Overrides;
+    use ah_conversation::{Environment, Interface};
+
+    use super::*;
+
+    /// Only where a person may come back, and unless it is set.
+    #[test]
+    fn a_conversation_at_a_terminal_is_kept_warm() {
+        for (is_conversation, set, expected) in [
+            (false, None, None),
+            (true, None, Some(u32::MAX)),
+            (true, Some(0), Some(0)),
+            (true, Some(2), Some(2)),
+        ] {
+            let environment = Environment::default();
+            let overlay = Overlay::default();
+            let config = Config::resolve(
+                Overrides::default(),
+                Interface::Native,
+                environment,
+                &overlay,
+            );
+            let mut config = config.unwrap();
+            config.exchange.keep_warm = set.map(Sourced::typed);
+            let kept = attended(config, is_conversation)
+                .exchange
+                .keep_warm
+                .map(|set| set.value);
+            assert_eq!(kept, expected, "{is_conversation} {set:?}");
+        }
+    }
 }

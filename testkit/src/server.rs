@@ -1,6 +1,6 @@
 //! Model server on the loopback interface, for tests that run the real binary over a real socket.
 //!
-//! It speaks the Messages API, chat completions and the Responses API, each at its own path. It answers with the turns
+//! It speaks the Messages API, chat completions, the Responses API and the Interactions API, each at its own path. It answers with the turns
 //! of a scenario, and refuses every request that the vendor would refuse, with the vendor's error text: the modules named
 //! `history` have the rules of each API, as strict as the strictest of its vendors, and [`vendor`] what single vendors add
 //! to them. It records all requests. Expectations in a scenario are checked by the scripted model only; here the
@@ -10,6 +10,7 @@ pub mod chat;
 mod connections;
 pub mod given;
 pub(crate) mod http;
+pub mod interactions;
 mod json;
 pub mod local;
 mod log;
@@ -22,6 +23,7 @@ pub mod refusal;
 pub mod responses;
 mod sending;
 mod socket;
+mod stored;
 pub mod vendor;
 
 use std::collections::HashMap;
@@ -137,6 +139,13 @@ impl Server {
         self
     }
 
+    /// Keeps of each request only its size once the next has come: those of a long conversation fill the memory.
+    #[must_use]
+    pub fn keeps_sizes(self) -> Self {
+        self.shared.log().keeps_sizes = true;
+        self
+    }
+
     /// Opens WebSockets to the Responses API, and stores its answers, which it refuses otherwise.
     #[must_use]
     pub fn opens_sockets(self) -> Self {
@@ -182,6 +191,7 @@ impl Server {
         let mut log = self.shared.log();
         log.threads.forget();
         log.chains.forget();
+        log.interactions.forget();
     }
 
     /// Returns the base URL, for `ANTHROPIC_BASE_URL` and the like.
@@ -419,8 +429,7 @@ impl Shared {
                 }
             }
         };
-        let number = log.received.len();
-        log.received.push(Received {
+        let number = log.take(Received {
             method: asked.method,
             path: asked.path,
             headers: asked.headers,
@@ -493,25 +502,6 @@ impl Shared {
         Reply::Play(turn, Box::new((context, counted)), answer)
     }
 
-    /// Holds the conversation of an answer that has ended, if that was asked for.
-    fn hold(&self, number: usize, client: Option<SocketAddr>, answer: &Stream) {
-        let mut log = self.log();
-        let asked = &log.received[number];
-        match answer {
-            Stream::Messages(_, _, answer) => {
-                let headers = asked.headers.clone();
-                log.threads.keep(&headers, answer);
-            }
-            Stream::Responses(answer) => {
-                let whole = asked.whole.as_ref().unwrap_or(&asked.body).clone();
-                let is_stored = asked.body["store"] == true;
-                log.chains
-                    .keep(client, (&whole, is_stored), answer.answer());
-            }
-            Stream::Chat(_) => {}
-        }
-    }
-
     /// Returns the shape of its answers.
     fn answers(&self) -> Answers {
         self.vendor
@@ -578,7 +568,7 @@ impl Shared {
                             ("request-id", id),
                         ];
                         let out = OutgoingResponse::new(line, wire, status, &headers);
-                        let ended = |answer: &Stream| self.hold(number, client, answer);
+                        let ended = |answer: &Stream| self.log().hold(number, client, answer);
                         play(out, wire, turn, steps, answer, ended)
                     }
                 }

@@ -414,6 +414,7 @@ const PROVIDER: &str = "gen_ai.provider.name";
 fn provider(name: &str) -> &str {
     match name {
         "openai-responses" => "openai",
+        "gemini-interactions" => "gemini",
         name => name,
     }
 }

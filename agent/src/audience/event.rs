@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use ah_conversation::{
-    Cost, Delta, EventKind, FallbackNotice, Message, Response, RetryNotice, StreamEvent,
+    CallReason, Cost, Delta, EventKind, FallbackNotice, Message, Origin, Response, RetryNotice,
+    StreamEvent,
 };
 
 use super::SessionUpdate;
@@ -117,6 +118,7 @@ fn of_answer(message: &Message, response: &Response) -> EventKind {
         api_latency_ms: response.latency_ms,
         model: response.model.clone(),
         cost_usd: response.cost.map(Cost::usd),
+        reason: matches!(message.origin, Origin::Summary { .. }).then_some(CallReason::Summary),
     }
 }
 

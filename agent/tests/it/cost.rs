@@ -4,8 +4,8 @@ use std::sync::{Arc, LazyLock, Mutex};
 
 use ah_agent::Stop;
 use ah_conversation::{
-    Cost, EventStream, ExitReason, FallbackNotice, Model, ModelUsage, Provider, ProviderExtras,
-    Request, StreamEvent, UnseenUse, Usage,
+    CallReason, Cost, EventStream, ExitReason, FallbackNotice, Model, ModelUsage, Provider,
+    ProviderExtras, Request, StreamEvent, UnseenUse, Usage,
 };
 use ah_testkit::script::{PricePerMillion, Scenario, Scripted, Turn, says, scenario, uses};
 use futures_util::{StreamExt, stream};
@@ -116,14 +116,15 @@ impl Provider for KeptWarm {
 }
 
 impl UnseenUse for KeptWarm {
-    fn end_pause(&self) -> Vec<Usage> {
-        vec![Usage {
+    fn end_pause(&self) -> Vec<(CallReason, Usage)> {
+        let usage = Usage {
             cache_read_input_tokens: 777,
             ..Usage::default()
-        }]
+        };
+        vec![(CallReason::KeepWarm, usage)]
     }
 
-    fn used(&self) -> Vec<Usage> {
+    fn used(&self) -> Vec<(CallReason, Usage)> {
         unreachable!("no subagent asks")
     }
 }

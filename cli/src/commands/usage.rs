@@ -23,16 +23,15 @@ pub fn run(config: &Config, plan: &SessionPlan, form: Json) -> Result<u8, Error>
     let held = held::Held::of(&tree.events()?);
     calls.retain(is_of_model);
     let catalog = config.catalog()?;
-    let keeps_warm = { config.exchange.keep_warm.as_ref() }.is_some_and(|set| set.value > 0);
     if form.json {
         let mut all = to_json(&calls);
-        all["cache_saved_usd"] = json!(cache::saved(&calls, &catalog, keeps_warm));
-        all["kept_warm"] = cache::Warming::of(&calls, &catalog, keeps_warm).to_json();
+        all["cache_saved_usd"] = json!(cache::saved(&calls, &catalog));
+        all["kept_warm"] = cache::Warming::of(&calls, &catalog).to_json();
         all["held"] = held.to_json();
         print_json(&all)
     } else {
-        let warming = cache::Warming::of(&calls, &catalog, keeps_warm).line();
-        let cache = cache::lines(&calls, &catalog, keeps_warm) + &warming;
+        let warming = cache::Warming::of(&calls, &catalog).line();
+        let cache = cache::lines(&calls, &catalog) + &warming;
         print(&(lines(&calls) + &breaks(&calls) + &cache + &held.line()))
     }
 }
@@ -219,6 +218,7 @@ fn to_json(calls: &[ApiCall]) -> Value {
             "usage": call.usage,
             "cost_usd": call.cost.map(Cost::usd),
             "latency_ms": call.latency_ms,
+            "reason": call.reason,
             "prefix_broken": call.broken,
             "cache_miss": call.cache_miss,
         })
@@ -248,6 +248,7 @@ mod tests {
             },
             cost,
             latency_ms: 1,
+            reason: None,
             broken: None,
             cache_miss: None,
         }
@@ -323,7 +324,7 @@ mod tests {
             ..call(Some("anthropic"), "claude-sonnet-4-5", None)
         };
         let catalog = Catalog::built_in();
-        let lines = |calls: &[ApiCall]| cache::lines(calls, &catalog, true);
+        let lines = |calls: &[ApiCall]| cache::lines(calls, &catalog);
         insta::assert_snapshot!(lines(&[missed(Some("`tools[1]` is new")), missed(None)]), @"
         the cache saved $0.0486
         call 1 read 9.0k of 12.0k cached tokens: `tools[1]` is new, compared with the previous request

@@ -447,6 +447,64 @@ fn a_server_that_opens_sockets_is_sent_what_is_new() {
     );
 }
 
+/// Gemini is asked by the Interactions API, with the signatures of its thoughts. Where the user lets it store them, it is sent what
+/// is new, and once more all after it has forgotten.
+#[test]
+fn gemini_is_sent_what_is_new_only_where_it_may_store_it() {
+    for stores in [false, true] {
+        let world = World::new();
+        let settings = json!({
+            "conversationState": "on",
+            "providers": {"gemini-interactions": {"extraBody": {"store": stores}}},
+        });
+        world.write("../home/.ah/settings.json", settings.to_string());
+        let looks_at = |at: usize| Turn {
+            thinking: Some("I shall look.".into()),
+            ..uses("bash", json!({"command": format!("true {at:02}")}))
+        };
+        let turns = (0..12).map(looks_at);
+        let turns = turns.chain([answer("A"), looks_at(12), answer("B"), answer("C")]);
+        let server = Server::new(turns);
+        for prompt in ["one", "two", "three"] {
+            if prompt == "three" {
+                server.forget();
+            }
+            let model = "gemini-interactions/gemini-3.8-flash";
+            let ah = world.asking(&server, ["-m", model, prompt]);
+            ah.env("GEMINI_BASE_URL", server.url())
+                .env("GEMINI_API_KEY", "key-of-a-test")
+                .run()
+                .expect(0);
+        }
+        let forgotten = match stores {
+            true => vec!["was not found."],
+            false => Vec::new(),
+        };
+        let refusals = server.refusals();
+        let is_said = |(text, end): (&String, &&str)| text.ends_with(*end);
+        assert!(refusals.len() == forgotten.len() && refusals.iter().zip(&forgotten).all(is_said));
+        let requests = server.requests();
+        let starts = requests.iter();
+        let starts = starts.map(|it| it.body["previous_interaction_id"].is_null());
+        let asked = 16 + refusals.len();
+        // Another process goes on with what is stored.
+        let expected: Vec<_> = (0..asked)
+            .map(|at| !stores || at == 0 || at == 16)
+            .collect();
+        assert_eq!(starts.collect::<Vec<_>>(), expected);
+        assert!(requests.iter().all(|it| it.body["store"] == stores));
+        let last = requests.last().unwrap().body["input"].as_array().unwrap();
+        let thoughts = last.iter().filter(|step| step["type"] == "thought");
+        assert_eq!(thoughts.count(), 15, "{last:?}");
+        let sizes: Vec<_> = requests[2..13].iter().map(|it| it.bytes).collect();
+        let (least, most) = sizes.iter().min().zip(sizes.iter().max()).unwrap();
+        assert_eq!(most * 20 <= least * 21, stores, "{sizes:?}");
+        let usage = world.ah(["usage"]).run().expect(0).stdout;
+        let is_told = usage.contains("14 requests sent only what was new");
+        assert_eq!(is_told, stores, "{usage}");
+    }
+}
+
 /// Where the settings ask for it, the server writes the summary, and its block stands for what it summarises. A model
 /// that the server does not offer this for, and a server that does not know it, get the usual request.
 #[test]

@@ -29,8 +29,9 @@ group! {
         fast_mode: bool = "fastMode", User, {"type": "boolean", "default": false};
         /// How many small requests bridge a pause at most, so that the conversation stays in the prompt cache, each for one
         /// lifetime; 0: none. One is sent within half an hour, and only where its price is known and it is expected to save
-        /// more. They cost money while nobody is there, so a project can set it only where it is trusted.
-        keep_warm: u32 = "keepWarm", User, {"type": "integer", "minimum": 0, "default": 0};
+        /// more. Unset, that is the only limit in a conversation at a terminal, and elsewhere none is sent. They cost money while
+        /// nobody is there, so a project can set it only where it is trusted.
+        keep_warm: u32 = "keepWarm", User, {"type": "integer", "minimum": 0};
         /// How many seconds a server may take until the first event of an answer.
         first_event_timeout: NonZero<u64> = "firstEventTimeout", Anyone, {"type": "integer", "minimum": 1, "default": 300};
         /// How many seconds a server may be silent within an answer.

@@ -86,6 +86,11 @@ fn scenarios() {
 }
 
 #[test]
+fn answers_of_interactions() {
+    holds("interaction");
+}
+
+#[test]
 fn shell_lines_under_rules() {
     holds("shell-rule");
 }

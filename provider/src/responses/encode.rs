@@ -35,8 +35,6 @@ const OF_HELD: [&str; 4] = [
     "previous_response_id",
     "stream",
 ];
-/// What stands between two items.
-const BETWEEN: &[u8] = b",";
 /// What ends the list of items and the body.
 const END: &[u8] = b"]}";
 
@@ -130,13 +128,7 @@ impl RequestEncoder for Encoder {
         let way = self.holds.filter(|_| is_fit)?;
         let (_, all) = whole.split_first()?;
         let beginning = self.beginning(whole);
-        let held = self.encoded.take_held(&request.messages, &beginning);
-        let rest = held.and_then(|(held, conversation, end)| {
-            let bytes = conversation.bytes();
-            let is_followed = bytes.has_at(end, BETWEEN);
-            let rest = || bytes.split_by(end + BETWEEN.len(), &[], "");
-            is_followed.then(|| (held, rest()))
-        });
+        let rest = self.encoded.take_rest(&request.messages, &beginning);
         let (rest_of, items) = match rest {
             Some((held, mut items)) => {
                 items.push(Bytes::from_static(END));
@@ -348,14 +340,15 @@ impl Encoder {
     }
 }
 
-fn effort(abilities: &Abilities, quirks: &Quirks, request: &Request) -> Option<Effort> {
+/// Returns the effort that the thinking setting of `request` asks for.
+pub(crate) fn effort(abilities: &Abilities, quirks: &Quirks, request: &Request) -> Option<Effort> {
     let settings = abilities.effective(request, quirks.thinking);
     let of_budget = || abilities.effort(effort_for(settings.thinking?.tokens()));
     settings.effort.or_else(of_budget)
 }
 
 /// Returns the system prompt, if it says anything.
-fn system(request: &Request) -> Option<String> {
+pub(crate) fn system(request: &Request) -> Option<String> {
     let parts: Vec<_> = request
         .system
         .iter()

@@ -24,10 +24,11 @@ fn through(proxy: &Proxy, held: Held, state: ConversationState) -> Arc<dyn Provi
     let (model, api) = match held {
         Held::Threads => ("mine/claude-opus-4-6", "anthropic"),
         Held::Sockets | Held::Stored => ("mine/gpt-6.2-sol", "openai-responses"),
+        Held::Interactions => ("mine/gemini-3.8-flash", "gemini-interactions"),
     };
     let mut server =
         json!({"baseUrl": "https://localhost", "api": api, "keyEnv": "OPENAI_API_KEY"});
-    if held == Held::Stored {
+    if let Held::Stored | Held::Interactions = held {
         server["extraBody"] = json!({"store": true});
     }
     let provider = with_options(&variables, &json!({"mine": server}), |options| {
@@ -53,6 +54,7 @@ async fn all_requests_of_a_session_use_the_connection_that_was_opened_before() {
         (Held::Sockets, ConversationState::On),
         (Held::Sockets, ConversationState::Off),
         (Held::Stored, ConversationState::On),
+        (Held::Interactions, ConversationState::On),
     ] {
         let turns = (0..5).map(|number| says(&format!("Answer {number}.")));
         let mut talk = Talk::new(Server::new(turns).opens_sockets(), held, state);

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ah_conversation::{Delta, Message, Origin, Provider, StreamEvent, UnseenUse as _, Usage};
+use ah_conversation::{
+    CallReason, Delta, Message, Origin, Provider, StreamEvent, UnseenUse as _, Usage,
+};
 use ah_provider::fallback::Fallback;
 use ah_provider::retry::{Policy, Retrying};
 use ah_provider::script::Script;
@@ -129,7 +131,7 @@ async fn the_second_model_answers_if_the_first_refuses() {
     let asked = provider(vec![refuses()], vec![says("B"), says("C")]);
     let said = ask(&asked, user("go")).await;
     assert_eq!(said, "I would ra[second for first]B");
-    assert_eq!(asked.end_pause(), [used]);
+    assert_eq!(asked.end_pause(), [(CallReason::Refused, used)]);
     assert_eq!(asked.end_pause(), []);
     assert_eq!(ask(&asked, results()).await, "[silent]C");
     // What the second has used counts as well.
@@ -137,7 +139,7 @@ async fn the_second_model_answers_if_the_first_refuses() {
     let first = scripted("zeroth", vec![fails(529, "overloaded_error")]);
     let chain = Fallback::new(Arc::new(first), Arc::new(second));
     assert!(ask(&chain, user("go")).await.ends_with('D'));
-    assert_eq!(chain.used(), [used]);
+    assert_eq!(chain.used(), [(CallReason::Refused, used)]);
     assert_eq!(chain.end_pause(), []);
     let both = provider(vec![refuses()], vec![refuses()]);
     let said = ask(&both, user("go")).await;

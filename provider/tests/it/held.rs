@@ -54,14 +54,23 @@ pub enum Held {
     Threads,
     Sockets,
     Stored,
+    Interactions,
 }
 
 impl Held {
+    const ALL: [Self; 4] = [
+        Self::Threads,
+        Self::Sockets,
+        Self::Stored,
+        Self::Interactions,
+    ];
+
     /// Whether a request begins a conversation that is to be held.
     fn is_all(self, request: &Received) -> bool {
         match self {
             Self::Threads => request.body["thread"]["type"] == "create",
             Self::Sockets | Self::Stored => request.body["previous_response_id"].is_null(),
+            Self::Interactions => request.body["previous_interaction_id"].is_null(),
         }
     }
 
@@ -185,7 +194,7 @@ impl Talk {
         let body = last.whole.as_ref().unwrap_or(&last.body);
         let field = match self.held {
             Held::Threads => "messages",
-            Held::Sockets | Held::Stored => "input",
+            Held::Sockets | Held::Stored | Held::Interactions => "input",
         };
         let messages = body[field].as_array().expect("messages").iter();
         let of_talk = messages.filter(|it| it["role"] != "developer");
@@ -217,6 +226,8 @@ fn noting(
         ("ANTHROPIC_API_KEY", "key"),
         ("OPENAI_BASE_URL", url),
         ("OPENAI_API_KEY", "key"),
+        ("GEMINI_BASE_URL", url),
+        ("GEMINI_API_KEY", "key"),
     ];
     let (model, servers) = match held {
         Held::Threads => ("claude-opus-4-6", json!({})),
@@ -224,6 +235,10 @@ fn noting(
         Held::Stored => (
             "openai-responses/gpt-6.2-sol",
             json!({"openai-responses": {"extraBody": {"store": true}}}),
+        ),
+        Held::Interactions => (
+            "gemini-interactions/gemini-3.8-flash",
+            json!({"gemini-interactions": {"extraBody": {"store": true}}}),
         ),
     };
     let provider = with_options(&variables, &servers, |options| {
@@ -332,11 +347,11 @@ async fn goes_on(held: Held, steps: &[Step]) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(90))]
+    #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
     fn nothing_is_lost_or_sent_twice(
-        held in prop_oneof![1 => Just(Held::Threads), 2 => Just(Held::Sockets), 1 => Just(Held::Stored)],
+        held in prop_oneof![1 => Just(Held::Threads), 2 => Just(Held::Sockets), 1 => Just(Held::Stored), 1 => Just(Held::Interactions)],
         steps in vec(step(), 4..16),
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -344,21 +359,62 @@ proptest! {
     }
 }
 
+/// From turn 10 to 1,000. Those between the first and the last are told at once, as their requests would take minutes here: the
+/// server looks at all of the conversation each time.
 #[tokio::test]
 async fn requests_do_not_grow_with_the_conversation() {
-    const TURNS: usize = 150;
-    for held in [Held::Threads, Held::Sockets, Held::Stored] {
-        let turns = (0..TURNS).map(|number| says(&format!("Answer {number:03}.")));
-        let server = Server::new(turns).opens_sockets();
+    const FIRST: usize = 60;
+    const LAST: std::ops::Range<usize> = 970..1_000;
+    for held in Held::ALL {
+        let answer = |number| format!("Answer {number:03}.");
+        let prompt = |number| format!("Prompt {number:03}.");
+        let answered = (0..FIRST).chain(LAST);
+        let turns = answered.map(|number| says(&answer(number)));
+        let server = Server::new(turns).opens_sockets().keeps_sizes();
         let mut talk = Talk::new(server, held, ConversationState::On);
-        for number in 0..TURNS {
-            talk.say(&format!("Prompt {number:03}.")).await;
+        for number in 0..FIRST {
+            talk.say(&prompt(number)).await;
+        }
+        for number in FIRST..LAST.start {
+            talk.push(Role::User, &prompt(number), None);
+            talk.push(Role::Assistant, &answer(number), None);
+        }
+        for number in LAST {
+            talk.say(&prompt(number)).await;
         }
         let requests = talk.server.requests();
         let sizes: Vec<_> = requests.iter().map(|it| it.bytes).collect();
-        let (least, most) = (sizes[10..].iter().min(), sizes[10..].iter().max());
-        let (least, most) = least.zip(most).expect("sizes");
+        // The first of the last turns brings those between.
+        let (all, sizes) = (
+            sizes[FIRST],
+            [&sizes[10..FIRST], &sizes[FIRST + 1..]].concat(),
+        );
+        let (least, most) = sizes.iter().min().zip(sizes.iter().max()).expect("sizes");
         assert!(most * 20 <= least * 21, "{held:?} {least} {most}");
+        assert!(all > 100 * most, "{held:?} {all}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_server_does_not_show_is_sent_once_more() {
+    for (refusals, expected) in [(1, 3), (2, 3)] {
+        let refused = std::iter::repeat_n(fails(403, "permission_error"), refusals);
+        let turns = std::iter::once(says("One."))
+            .chain(refused)
+            .chain([says("Two.")]);
+        let mut talk = Talk::new(
+            Server::new(turns),
+            Held::Interactions,
+            ConversationState::On,
+        );
+        talk.say("a").await;
+        talk.push(Role::User, "b", None);
+        let events: Vec<_> = talk.stream().collect().await;
+        assert_eq!(events.iter().any(Result::is_err), refusals == 2);
+        let requests = talk.server.requests();
+        assert_eq!(requests.len(), expected);
+        let is_all = requests.iter().map(|it| Held::Interactions.is_all(it));
+        assert_eq!(is_all.collect::<Vec<_>>(), [true, false, true]);
     }
 }
 
@@ -381,14 +437,14 @@ async fn a_server_that_cannot_hold_is_asked_once() {
 #[tokio::test]
 async fn a_gateway_is_sent_everything() {
     for state in [ConversationState::Auto, ConversationState::Off] {
-        for held in [Held::Threads, Held::Sockets, Held::Stored] {
+        for held in Held::ALL {
             let server = Server::new([says("One."), says("Two.")]).opens_sockets();
             let mut talk = Talk::new(server, held, state);
             talk.say("a").await;
             talk.say("b").await;
             assert_eq!(talk.seen(), talk.asked());
             let requests = talk.server.requests();
-            let fields = ["thread", "previous_response_id"];
+            let fields = ["thread", "previous_response_id", "previous_interaction_id"];
             let is_all = |it: &Received| fields.iter().all(|field| it.body[field].is_null());
             assert!(requests.iter().all(is_all));
             assert_eq!(talk.server.sockets_wanted(), 0);
@@ -532,7 +588,7 @@ async fn an_unexplained_refusal_ends_holding_only_where_it_explains_it() {
             let last = &requests[before];
             let is_held = match held {
                 Held::Threads => last.body["thread"]["type"] == "create",
-                Held::Sockets | Held::Stored => last.body["stream"].is_null(),
+                Held::Sockets | Held::Stored | Held::Interactions => last.body["stream"].is_null(),
             };
             assert_eq!(is_held, holds, "{held:?} {refusals}");
         }
@@ -634,7 +690,7 @@ enum Found {
 
 #[tokio::test]
 async fn the_next_process_goes_on_with_what_is_held() {
-    for held in [Held::Threads, Held::Stored, Held::Sockets] {
+    for held in Held::ALL {
         for found in [
             Found::Same,
             Found::Forgotten,
@@ -679,12 +735,12 @@ async fn the_next_process_goes_on_with_what_is_held() {
             let requests = talk.server.requests();
             let is_all = |it: &&Received| match held {
                 Held::Threads => it.body["thread"]["type"] != "continue",
-                Held::Sockets | Held::Stored => it.body["previous_response_id"].is_null(),
+                held => held.is_all(it),
             };
             let all = requests[before..].iter().filter(is_all).count();
             let expected = match (held, found) {
                 (_, Found::Off) => 2,
-                (Held::Threads | Held::Stored, Found::Same) => 0,
+                (Held::Threads | Held::Stored | Held::Interactions, Found::Same) => 0,
                 _ => 1,
             };
             assert_eq!(all, expected, "{held:?} {found:?}");

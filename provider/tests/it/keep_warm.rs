@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use ah_conversation::{Provider, Request};
+use ah_provider::script::format::Turn;
 use ah_provider::{Options, connect};
 use ah_testkit::script::says;
 use ah_testkit::server::Server;
@@ -21,17 +22,32 @@ async fn ask(provider: &dyn Provider, precedes_pause: bool) {
         ..request(vec![user("Hi")])
     };
     provider.stream(request).count().await;
-    // The pause begins.
+}
+
+async fn pause() {
+    // It begins.
     tokio::task::yield_now().await;
     tokio::time::pause();
     tokio::time::advance(PAUSE).await;
     tokio::time::resume();
 }
 
-/// A question that nobody continues is not asked again.
+fn cached(text: &str) -> Turn {
+    let usage = json!({"input_tokens": 1, "output_tokens": 1, "cache_read_input_tokens": 5_000});
+    Turn {
+        usage: serde_json::from_value(usage).expect("tokens"),
+        ..says(text)
+    }
+}
+
+/// A question that nobody continues is not asked again, and neither is one of which nothing is in the cache. A question aside
+/// changes nothing.
 #[tokio::test]
 async fn only_a_conversation_that_a_person_may_continue_is_kept() {
-    let server = Server::new([says("One."), says("Two."), says("Three.")]);
+    let answers = ["One.", "Two.", "Three.", "Aside.", "Warm."];
+    let mut turns: Vec<_> = answers.map(cached).into();
+    turns.insert(2, says("Nothing is cached."));
+    let server = Server::new(turns);
     let url = server.url();
     let variables = [
         ("ANTHROPIC_BASE_URL", url.as_str()),
@@ -45,16 +61,22 @@ async fn only_a_conversation_that_a_person_may_continue_is_kept() {
         connect("claude-opus-4-6", &options)
     });
     let provider = provider.expect("a provider");
-    for _ in 0..2 {
-        ask(&*provider, false).await;
+    for precedes_pause in [false, false, true] {
+        ask(&*provider, precedes_pause).await;
+        pause().await;
     }
     ask(&*provider, true).await;
+    ask(&*provider, false).await;
+    pause().await;
     let waited = tokio::task::spawn_blocking(move || {
-        server.wait_until(|requests| requests.len() == 4);
+        server.wait_until(|requests| requests.len() == 6);
         server
     });
     let server = waited.await.expect("a request in the pause");
     let limits = server.requests().into_iter();
     let limits = limits.map(|it| it.body["max_tokens"].as_u64().unwrap_or_default() > 1);
-    assert_eq!(limits.collect::<Vec<_>>(), [true, true, true, false]);
+    assert_eq!(
+        limits.collect::<Vec<_>>(),
+        [true, true, true, true, true, false]
+    );
 }

@@ -8,6 +8,7 @@ mod fallback;
 mod given_back;
 mod halves;
 mod held;
+mod interactions;
 mod keep_warm;
 mod limits;
 mod listing;

@@ -337,8 +337,14 @@ async fn each_server_is_asked_as_its_row_says() {
             Api::Anthropic => ("/v1/messages", "x-api-key"),
             Api::OpenAi => ("/chat/completions", "authorization"),
             Api::OpenAiResponses => ("/responses", "authorization"),
+            Api::Interactions => ("/interactions", "x-goog-api-key"),
         };
         let line = asked.lines().next().unwrap_or_default();
+        // That of chat completions at the same server.
+        let path = match by_name {
+            Api::Interactions => path.trim_end_matches("/openai"),
+            _ => &path,
+        };
         let begins = line.starts_with(&format!("POST {path}"));
         assert!(
             begins && line.ends_with(&format!("{end} HTTP/1.1")),
@@ -404,6 +410,7 @@ fn table_of_servers() -> String {
                 Api::Anthropic => "Messages",
                 Api::OpenAi => "chat",
                 Api::OpenAiResponses => "Responses",
+                Api::Interactions => "Interactions",
             };
             let Preset {
                 title, page, name, ..

@@ -5,9 +5,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use ah_conversation::{
-    CacheMiss, Cost, Event, EventKind, Head, Message, MessageId, ModelUsage, OutputPage,
-    PrefixBreak, SessionId, StoreError, Time, ToolUse, ToolUseId, Usage, Verdicts, command_in,
-    is_note,
+    CacheMiss, CallReason, Cost, Event, EventKind, Head, Message, MessageId, ModelUsage,
+    OutputPage, PrefixBreak, SessionId, StoreError, Time, ToolUse, ToolUseId, Usage, Verdicts,
+    command_in, is_note,
 };
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -58,6 +58,8 @@ pub struct ApiCall {
     pub cost: Option<Cost>,
     /// Time from the request to the end in milliseconds, including retries.
     pub latency_ms: u64,
+    /// Why the model was asked, if not for an answer in the conversation. Older versions kept none.
+    pub reason: Option<CallReason>,
     /// Why the request did not continue the earlier ones of its branch, if it did not.
     pub broken: Option<PrefixBreak>,
     /// What was not read from the prompt cache, although the request before had left it there.
@@ -248,6 +250,7 @@ impl Tree {
                 api_latency_ms,
                 model,
                 cost_usd,
+                reason,
             } = event.kind
             else {
                 return None;
@@ -274,6 +277,7 @@ impl Tree {
                 at: Time(event.timestamp.saturating_mul(1000)),
                 model,
                 latency_ms: api_latency_ms,
+                reason,
             })
         });
         let mut calls: Vec<_> = own.collect();
@@ -353,6 +357,7 @@ impl Tree {
                 usage: share.usage,
                 cost: share.cost,
                 latency_ms: 0,
+                reason: Some(CallReason::Tool),
                 broken: None,
                 cache_miss: None,
             }));

@@ -481,6 +481,7 @@ pub async fn only_events_of_stored_kinds_are_stored(session: &SessionStore) {
         api_latency_ms: 1234,
         model: "model-1".to_owned(),
         cost_usd: Some(0.1),
+        reason: None,
     });
     let tool_end = |output: &str| {
         event(EventKind::ToolCallEnd {

@@ -1,6 +1,6 @@
 //! What a model was asked beside the conversation.
 
-use ah_conversation::{Clock as _, Cost, Event, EventKind, ModelUsage};
+use ah_conversation::{CallReason, Clock as _, Cost, Event, EventKind, ModelUsage};
 use ah_ids::SystemClock;
 
 /// An answer that is no part of the conversation, and what it has used.
@@ -14,7 +14,7 @@ pub(super) struct Asked {
 }
 
 /// Returns the event that tells what it has cost.
-pub(super) fn paid(share: &ModelUsage, api_ms: u64) -> Event {
+pub(super) fn paid(reason: CallReason, share: &ModelUsage, api_ms: u64) -> Event {
     let clock = SystemClock::default();
     Event {
         kind: EventKind::ApiCallEnd {
@@ -26,6 +26,7 @@ pub(super) fn paid(share: &ModelUsage, api_ms: u64) -> Event {
             api_latency_ms: api_ms,
             model: share.model.clone(),
             cost_usd: share.cost.map(Cost::usd),
+            reason: Some(reason),
         },
         timestamp: clock.now().seconds(),
     }

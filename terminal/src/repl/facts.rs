@@ -180,6 +180,7 @@ mod tests {
                 api_latency_ms: 1,
                 model: response.model.clone(),
                 cost_usd: response.cost.map(Cost::usd),
+                reason: None,
             },
             timestamp: 0,
         }

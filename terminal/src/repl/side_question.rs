@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use ah_agent::SideQuestions;
-use ah_conversation::{Cost, ModelUsage, Record, StopReason, Store as _, neutralise};
+use ah_conversation::{CallReason, Cost, ModelUsage, Record, StopReason, Store as _, neutralise};
 use ah_render::{Line, Markdown, Palette, Style};
 use ah_store::SessionStore;
 use ah_tools::NoAnswer;
@@ -88,7 +88,7 @@ impl SideQuestion {
 
     /// Counts what an answer has used.
     async fn pay(&self, share: ModelUsage, api_ms: u64) -> Result<(), String> {
-        let event = Record::Event(paid(&share, api_ms));
+        let event = Record::Event(paid(CallReason::SideQuestion, &share, api_ms));
         let stored = self.store.append(vec![event]).await;
         self.link.spend(share, api_ms);
         stored.map(drop).map_err(|error| error.to_string())

@@ -11,7 +11,7 @@ use super::messages::threads::Answer;
 use super::new_input::NewInput;
 use super::refusal::Refusal;
 use super::vendor::{ANTHROPIC, Answers, Asked, Vendor};
-use super::{chat, messages, responses};
+use super::{chat, interactions, messages, responses};
 
 /// A protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub enum Protocol {
     Chat,
     /// The Responses API.
     Responses,
+    /// The Interactions API.
+    Interactions,
 }
 
 impl Protocol {
@@ -35,6 +37,7 @@ impl Protocol {
             ("/messages", Self::Messages),
             ("/chat/completions", Self::Chat),
             ("/responses", Self::Responses),
+            ("/interactions", Self::Interactions),
         ];
         let mut ends = ends.into_iter().filter_map(|(end, protocol)| {
             let beginning = path.strip_suffix(end)?;
@@ -70,6 +73,10 @@ impl Protocol {
                 "anthropic-version: header is required".to_owned(),
             ));
         }
+        let revision = headers.get("api-revision").map(String::as_str);
+        if self == Self::Interactions && revision != Some(interactions::REVISION) {
+            return Some(Refusal::invalid(format!("Api-Revision: {revision:?}")));
+        }
         if body["stream"] != true {
             return Some(Refusal::invalid(
                 "this server only answers with `stream: true`".to_owned(),
@@ -96,12 +103,16 @@ impl Protocol {
                 vendor.map_or_else(|| chat::history::check(body), with)
             }
             Self::Responses => responses::history::check(body),
+            Self::Interactions => interactions::history::check(body, asked.given),
         };
         checked.err().map(Refusal::invalid)
     }
 
     fn has_key(self, headers: &BTreeMap<String, String>) -> bool {
         let has = |name: &str| headers.get(name).is_some_and(|value| !value.is_empty());
+        if self == Self::Interactions {
+            return has("x-goog-api-key");
+        }
         // The first is Azure's.
         has("api-key") || has("authorization") || self == Self::Messages && has("x-api-key")
     }
@@ -112,6 +123,7 @@ impl Protocol {
             Self::Messages => messages::answers(body),
             Self::Chat => chat::answers(body),
             Self::Responses => responses::answers(body),
+            Self::Interactions => interactions::answers(body),
         }
     }
 
@@ -121,6 +133,7 @@ impl Protocol {
             Self::Messages => messages::new_input(body),
             Self::Chat => chat::new_input(body),
             Self::Responses => responses::new_input(body),
+            Self::Interactions => interactions::new_input(body),
         }
     }
 
@@ -129,6 +142,7 @@ impl Protocol {
         let of_api = match self {
             Self::Messages => json!({"type": "error", "error": error, "request_id": id}),
             Self::Chat | Self::Responses => json!({"error": openai_error(error)}),
+            Self::Interactions => interactions::failure(status, error),
         };
         answers.error(status, of_api)
     }
@@ -142,6 +156,8 @@ pub enum Stream {
     Chat(chat::stream::Stream),
     /// The Responses API.
     Responses(responses::stream::Stream),
+    /// The Interactions API.
+    Interactions(interactions::stream::Stream),
 }
 
 impl Stream {
@@ -156,6 +172,7 @@ impl Stream {
             }
             Protocol::Chat => Self::Chat(chat::stream::Stream::new(body, answers)),
             Protocol::Responses => Self::Responses(responses::stream::Stream::new(body, has_calls)),
+            Protocol::Interactions => Self::Interactions(interactions::stream::Stream::new(body)),
         }
     }
 
@@ -182,6 +199,7 @@ impl Stream {
             }
             Self::Chat(stream) => stream.event(event),
             Self::Responses(stream) => stream.event(event),
+            Self::Interactions(stream) => stream.event(event),
         }
     }
 
@@ -191,6 +209,7 @@ impl Stream {
             Self::Messages(..) => messages::stream::failure(error),
             Self::Chat(_) => chat::stream::failure(&openai_error(error)),
             Self::Responses(stream) => stream.failure(&openai_error(error)),
+            Self::Interactions(stream) => stream.failure(error),
         }
     }
 
@@ -198,7 +217,7 @@ impl Stream {
     pub fn ping(&self) -> Vec<u8> {
         match self {
             Self::Messages(..) => messages::stream::ping(),
-            Self::Chat(_) | Self::Responses(_) => b": ping\n\n".to_vec(),
+            Self::Chat(_) | Self::Responses(_) | Self::Interactions(_) => b": ping\n\n".to_vec(),
         }
     }
 }

@@ -95,10 +95,13 @@ pub(super) fn play(
                     continue;
                 };
                 events += 1;
-                // The last event of the Responses API.
+                // The last event of these.
                 let is_last = matches!(
                     (&answer, &event),
-                    (Stream::Responses(_), StreamEvent::Stopping { .. })
+                    (
+                        Stream::Responses(_) | Stream::Interactions(_),
+                        StreamEvent::Stopping { .. }
+                    )
                 );
                 if is_last || event == StreamEvent::Ended {
                     ended(&answer);

@@ -1,15 +1,14 @@
 //! The prompt cache in `ah usage`: what it saved, and where it was missed.
 
-use ah_conversation::{Cost, Usage};
+use ah_conversation::{CallReason, Cost, Usage};
 use ah_provider::catalog::Catalog;
 use ah_store::ApiCall;
 use ah_terminal::print::count;
 use serde_json::{Value, json};
 
 /// Returns what the cache saved in dollars at the prices of `catalog`, negative if writing to it cost more than reading
-/// saved; `None` if no price is known or it was not used. Only where it is set that conversations are kept warm, a call may be
-/// for that.
-pub fn saved(calls: &[ApiCall], catalog: &Catalog, keeps_warm: bool) -> Option<f64> {
+/// saved; `None` if no price is known or it was not used.
+pub fn saved(calls: &[ApiCall], catalog: &Catalog) -> Option<f64> {
     let of_call = |call: &ApiCall| {
         let usage = &call.usage;
         let without = Usage {
@@ -17,7 +16,7 @@ pub fn saved(calls: &[ApiCall], catalog: &Catalog, keeps_warm: bool) -> Option<f
             output_tokens: usage.output_tokens,
             ..Usage::default()
         };
-        if keeps_warm && is_warming(call) {
+        if is_warming(call) {
             // It answers nothing: what it saves, the next request reads.
             return Some(-cost_of(call, catalog)?);
         }
@@ -32,11 +31,9 @@ pub fn saved(calls: &[ApiCall], catalog: &Catalog, keeps_warm: bool) -> Option<f
         .reduce(|sum, saved| sum + saved)
 }
 
-/// Whether a request only kept the conversation in the cache: it was answered by nothing, and read the cache.
+/// Whether a request only kept the conversation in the cache.
 fn is_warming(call: &ApiCall) -> bool {
-    let usage = &call.usage;
-    let is_read = usage.cache_read_input_tokens > 0 || usage.cache_creation_input_tokens > 0;
-    call.message.is_none() && call.latency_ms == 0 && usage.output_tokens <= 1 && is_read
+    call.reason == Some(CallReason::KeepWarm)
 }
 
 fn cost_of(call: &ApiCall, catalog: &Catalog) -> Option<f64> {
@@ -56,19 +53,18 @@ pub struct Warming {
 
 impl Warming {
     /// Returns what it saved in `calls` at the prices of `catalog`: what the request after a pause has read, it would have had to
-    /// write. There is nothing where it is not set.
-    pub fn of(calls: &[ApiCall], catalog: &Catalog, keeps_warm: bool) -> Self {
+    /// write. What is asked beside the conversation ends no pause.
+    pub fn of(calls: &[ApiCall], catalog: &Catalog) -> Self {
         let mut sums = Self::default();
-        if !keeps_warm {
-            return sums;
-        }
         let mut is_warm = false;
         for call in calls {
             if is_warming(call) {
                 sums.requests += 1;
                 sums.saved -= cost_of(call, catalog).unwrap_or_default();
                 is_warm = true;
-            } else if std::mem::take(&mut is_warm) {
+            } else if matches!(call.reason, None | Some(CallReason::Summary))
+                && std::mem::take(&mut is_warm)
+            {
                 sums.saved += spared(call, catalog).unwrap_or_default();
             }
         }
@@ -114,8 +110,8 @@ fn spared(call: &ApiCall, catalog: &Catalog) -> Option<f64> {
 }
 
 /// Returns a line about what the cache saved, and one for each call that missed it.
-pub fn lines(calls: &[ApiCall], catalog: &Catalog, keeps_warm: bool) -> String {
-    let saved = saved(calls, catalog, keeps_warm).map(|dollars| match dollars {
+pub fn lines(calls: &[ApiCall], catalog: &Catalog) -> String {
+    let saved = saved(calls, catalog).map(|dollars| match dollars {
         saved if saved >= 0.0 => format!("the cache saved ${saved:.4}\n"),
         lost => format!("the cache cost ${:.4} more than it saved\n", -lost),
     });
@@ -154,7 +150,8 @@ mod tests {
                 ..Usage::default()
             },
             cost: None,
-            latency_ms: u64::from(is_answer),
+            latency_ms: 1,
+            reason: (!is_answer).then_some(CallReason::KeepWarm),
             broken: None,
             cache_miss: None,
         }
@@ -183,19 +180,44 @@ mod tests {
             (vec![warms(), answer(0, MILLION)], 1, -0.5),
             (vec![answer(0, MILLION), warms()], 1, -0.5),
         ] {
-            let warming = Warming::of(&calls, &catalog, true);
+            let warming = Warming::of(&calls, &catalog);
             assert_eq!(warming.requests, requests);
             assert!((warming.saved - saved).abs() < 0.001, "{warming:?} {saved}");
             // What it costs does not count as saved by the cache.
             let answers: Vec<_> = calls.iter().filter(|it| !is_warming(it)).cloned().collect();
-            let all = super::saved(&answers, &catalog, true).unwrap_or_default();
+            let all = super::saved(&answers, &catalog).unwrap_or_default();
             let all = all - requests as f64 * 0.5;
-            let told = super::saved(&calls, &catalog, true).unwrap_or_default();
+            let told = super::saved(&calls, &catalog).unwrap_or_default();
             assert!((told - all).abs() < 0.001, "{told} {all}");
-            // Where nothing is kept warm, it is another call that reads the cache.
-            let told = super::saved(&calls, &catalog, false).unwrap_or_default();
-            assert_eq!(Warming::of(&calls, &catalog, false), Warming::default());
-            assert_eq!(told > all + 0.001, requests > 0, "{told} {all}");
+        }
+    }
+
+    /// What was asked aside reads the cache as well, and neither keeps it warm nor is spared anything by that.
+    #[test]
+    fn only_what_says_so_kept_the_cache_warm() {
+        let catalog = Catalog::built_in();
+        let aside = |reason| ApiCall {
+            reason: Some(reason),
+            ..call(1_000_000, 0, false)
+        };
+        for reason in [
+            CallReason::SideQuestion,
+            CallReason::Title,
+            CallReason::Refused,
+            CallReason::Tool,
+        ] {
+            let calls = [
+                call(0, 1_000_000, true),
+                aside(reason),
+                call(1_000_000, 0, true),
+            ];
+            assert_eq!(Warming::of(&calls, &catalog), Warming::default());
+            let calls = [&calls[..1], &[call(1_000_000, 0, false)], &calls[1..]].concat();
+            let warming = Warming::of(&calls, &catalog);
+            assert!(
+                warming.requests == 1 && (warming.saved - 5.25).abs() < 0.001,
+                "{warming:?}"
+            );
         }
     }
 }

@@ -104,6 +104,8 @@ fn a_side_question_stays_out_of_the_conversation() {
     let usage = world.as_typed(["usage", "--json"]).run().expect(0);
     let usage: serde_json::Value = serde_json::from_str(&usage.stdout).unwrap();
     assert_eq!(usage["api_calls"], 3, "{usage}");
+    let reasons = [0, 1, 2].map(|call| usage["calls"][call]["reason"].as_str());
+    assert_eq!(reasons, [None, Some("side_question"), None], "{usage}");
 }
 
 /// While the agent works: the answer comes beside its run, which knows nothing of it, and is paid for.

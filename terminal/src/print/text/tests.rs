@@ -187,6 +187,7 @@ fn answered() -> EventKind {
         api_latency_ms: 5,
         model: "m".into(),
         cost_usd: Some(0.0105),
+        reason: None,
     }
 }
 

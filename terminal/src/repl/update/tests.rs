@@ -1009,6 +1009,7 @@ fn what_a_run_waits_for_is_said() {
             api_latency_ms: 1,
             model: "m".to_owned(),
             cost_usd: None,
+            reason: None,
         };
         update(&mut app, Input::Event(Box::new(end)), now);
         assert_eq!(app.work.as_ref().unwrap().label, label);

@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use ah_config::Error;
-use ah_conversation::{Record, Store as _, title_of};
+use ah_conversation::{CallReason, Record, Store as _, title_of};
 use ah_store::Tree;
 
 use super::super::asked::{Asked, paid};
@@ -58,7 +58,11 @@ impl SessionWorker {
             }
         };
         self.store
-            .append(vec![Record::Event(paid(&titled.share, titled.api_ms))])
+            .append(vec![Record::Event(paid(
+                CallReason::Title,
+                &titled.share,
+                titled.api_ms,
+            ))])
             .await?;
         self.factory.link.spend(titled.share, titled.api_ms);
         let title = title_of(titled.answer.trim().trim_matches(['"', '*', '`']), MOST);

@@ -104,10 +104,12 @@ impl Threads {
 impl Held {
     /// Whether a request has what has to stay the same.
     fn fits(&self, headers: &BTreeMap<String, String>, body: &Value) -> bool {
-        let fixed = |body: &Value| {
-            let mut fields = body.as_object().cloned().unwrap_or_default();
-            fields.retain(|name, _| !FREE.contains(&name.as_str()));
-            fields
+        let fixed = |body: &Value| -> Map<String, Value> {
+            let fields = body.as_object().into_iter().flatten();
+            let fixed = fields.filter(|(name, _)| !FREE.contains(&name.as_str()));
+            fixed
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect()
         };
         fixed(&self.body) == fixed(body) && self.betas == betas(headers)
     }

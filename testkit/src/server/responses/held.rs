@@ -8,14 +8,15 @@ use serde_json::Value;
 
 use super::super::json::list;
 use super::super::refusal::Refusal;
+use super::super::stored::Stored;
 
 /// What the server holds.
 #[derive(Debug, Default)]
 pub struct Chains {
     /// The last answer of each socket.
     sockets: HashMap<SocketAddr, Held>,
-    /// Answers that are stored, by id.
-    stored: HashMap<String, Vec<Value>>,
+    /// Answers that are stored.
+    stored: Stored,
     /// Whether answers are stored.
     pub stores: bool,
     /// Sockets that have been open for too long.
@@ -72,35 +73,37 @@ impl Chains {
             let held = match socket {
                 Some(client) => {
                     let held = self.sockets.get(&client).filter(|held| held.id == id);
-                    held.map(|held| &held.items)
+                    held.map(|held| held.items.clone())
                 }
-                None => self.stored.get(id),
+                None => self.stored.up_to(id),
             };
-            let Some(held) = held else {
+            let Some(mut items) = held else {
                 return Err(Refusal {
                     code: Some("previous_response_not_found"),
                     ..Refusal::invalid(format!("Previous response with id '{id}' not found."))
                 });
             };
-            let items = [held.as_slice(), list(body, "input")].concat();
+            items.extend_from_slice(list(body, "input"));
             whole.insert("input".to_owned(), items.into());
         }
         Ok(Some(whole.into()))
     }
 
-    /// Holds an answer to a request with all items, which is `is_stored` or not.
+    /// Holds an answer to the request `body`, which is `whole` with what was held.
     pub fn keep(
         &mut self,
         socket: Option<SocketAddr>,
-        (whole, is_stored): (&Value, bool),
+        (body, whole): (&Value, Option<&Value>),
         (id, output): (&str, &[Value]),
     ) {
-        let items = [list(whole, "input"), output].concat();
-        let id = id.to_owned();
-        if is_stored {
-            self.stored.insert(id.clone(), items.clone());
+        if body["store"] == true {
+            let items = [list(body, "input"), output].concat();
+            let previous = body["previous_response_id"].as_str();
+            self.stored.keep(id, previous, items);
         }
         if let Some(client) = socket {
+            let items = [list(whole.unwrap_or(body), "input"), output].concat();
+            let id = id.to_owned();
             self.sockets.insert(client, Held { id, items });
         }
     }
@@ -113,7 +116,7 @@ impl Chains {
     /// Forgets everything.
     pub fn forget(&mut self) {
         self.sockets.clear();
-        self.stored.clear();
+        self.stored.forget();
     }
 
     /// Lets the sockets so far have been open for too long.
