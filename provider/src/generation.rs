@@ -31,6 +31,8 @@ pub struct Generation {
     pub hides_thoughts: bool,
     /// Whether the server writes a summary for it on demand.
     pub summarizes: bool,
+    /// Whether the server holds its conversations (vendor's page on message threads, 2 November 2026).
+    pub holds: bool,
     /// Whether it answers faster on demand.
     pub fast: FastMode,
 }
@@ -43,11 +45,11 @@ impl Generation {
             return Self::default();
         };
         // The first versions with each feature, in the order of the fields.
-        let first: [&[u32]; 5] = match family {
-            "opus" => [&[4, 8], &[5, 5], &[5], &[4, 7], &[4, 6]],
-            "sonnet" => [&[5, 5], &[5, 5], &[5, 5], &[5], &[4, 6]],
-            "haiku" => [&[5, 5], &[5, 5], &[5, 5], &[5], &[5, 5]],
-            "fable" | "mythos" => [&[5], &[5, 1], &[5], &[5], &[5]],
+        let first: [&[u32]; 6] = match family {
+            "opus" => [&[4, 8], &[5, 5], &[5], &[4, 7], &[4, 6], &[4, 5]],
+            "sonnet" => [&[5, 5], &[5, 5], &[5, 5], &[5], &[4, 6], &[4, 5]],
+            "haiku" => [&[5, 5], &[5, 5], &[5, 5], &[5], &[5, 5], &[4, 5]],
+            "fable" | "mythos" => [&[5], &[5, 1], &[5], &[5], &[5], &[5]],
             _ => return Self::default(),
         };
         let version = version.numbers.as_slice();
@@ -65,6 +67,7 @@ impl Generation {
             always_thinks,
             hides_thoughts,
             summarizes,
+            holds,
         ] = has;
         Self {
             takes_updates,
@@ -72,6 +75,7 @@ impl Generation {
             always_thinks,
             hides_thoughts,
             summarizes,
+            holds,
             fast,
         }
     }
@@ -102,34 +106,50 @@ mod tests {
     #[test]
     fn features_follow_from_family_and_version() {
         for (name, expected) in [
-            ("claude-opus-4-6", [false, false, false, false, true]),
-            ("claude-opus-4-7", [false, false, false, true, true]),
-            ("claude-opus-4-8", [true, false, false, true, true]),
-            ("claude-opus-5", [true, false, true, true, true]),
-            ("claude-opus-5-20260724", [true, false, true, true, true]),
-            ("claude-opus-5-5", [true, true, true, true, true]),
+            ("claude-opus-4-6", [false, false, false, false, true, true]),
+            (
+                "claude-opus-4-1",
+                [false, false, false, false, false, false],
+            ),
+            ("claude-opus-4-7", [false, false, false, true, true, true]),
+            ("claude-opus-4-8", [true, false, false, true, true, true]),
+            ("claude-opus-5", [true, false, true, true, true, true]),
+            (
+                "claude-opus-5-20260724",
+                [true, false, true, true, true, true],
+            ),
+            ("claude-opus-5-5", [true, true, true, true, true, true]),
             (
                 "anthropic/claude-opus-5-5-20260922",
-                [true, true, true, true, true],
+                [true, true, true, true, true, true],
             ),
             (
                 "us.anthropic.claude-opus-5-5",
-                [true, true, true, true, true],
+                [true, true, true, true, true, true],
             ),
-            ("claude-opus-6", [true, true, true, true, true]),
-            ("claude-sonnet-5", [false, false, false, true, true]),
+            ("claude-opus-6", [true, true, true, true, true, true]),
+            ("claude-sonnet-5", [false, false, false, true, true, true]),
             (
                 "claude-sonnet-4-5-20250929",
-                [false, false, false, false, false],
+                [false, false, false, false, false, true],
             ),
-            ("claude-sonnet-5-5", [true, true, true, true, true]),
-            ("claude-haiku-4-5", [false, false, false, false, false]),
-            ("claude-haiku-5-5", [true, true, true, true, true]),
-            ("claude-fable-5", [true, false, true, true, true]),
-            ("claude-fable-5-2", [true, true, true, true, true]),
-            ("claude-mythos-preview", [false, false, false, false, false]),
-            ("gpt-6", [false, false, false, false, false]),
-            ("claude-3-5-sonnet", [false, false, false, false, false]),
+            ("claude-sonnet-5-5", [true, true, true, true, true, true]),
+            (
+                "claude-haiku-4-5",
+                [false, false, false, false, false, true],
+            ),
+            ("claude-haiku-5-5", [true, true, true, true, true, true]),
+            ("claude-fable-5", [true, false, true, true, true, true]),
+            ("claude-fable-5-2", [true, true, true, true, true, true]),
+            (
+                "claude-mythos-preview",
+                [false, false, false, false, false, false],
+            ),
+            ("gpt-6", [false, false, false, false, false, false]),
+            (
+                "claude-3-5-sonnet",
+                [false, false, false, false, false, false],
+            ),
         ] {
             let found = Generation::of(name);
             let found = [
@@ -138,6 +158,7 @@ mod tests {
                 found.always_thinks,
                 found.hides_thoughts,
                 found.summarizes,
+                found.holds,
             ];
             assert_eq!(found, expected, "{name}");
         }

@@ -13,6 +13,7 @@ use crate::auth::{Credentials, Key, Secret};
 use crate::catalog::{Catalog, ModelEntry};
 use crate::exchange::SettingNames;
 use crate::failure::with_causes;
+use crate::generation::Generation;
 use crate::held::ConversationState;
 use crate::interactions::{self, Interactions};
 use crate::keep_warm::KeepWarm;
@@ -116,7 +117,7 @@ impl<'a> Route<'a> {
                 .with_fields(additions.body)
                 .cached_for(ttl)
                 .summarizing(self.options.server_compaction)
-                .holding(self.holds())
+                .holding(self.holds(Generation::of(name).holds))
                 .fast(self.options.fast_mode);
             let messages = Anthropic::new(server, &betas, encoder, keep_warm)?;
             let messages = Retrying::new(messages, retry, seed);
@@ -158,12 +159,12 @@ impl<'a> Route<'a> {
             }
             Api::OpenAiResponses => {
                 let encoder = responses::Encoder::new(model, abilities, additions, quirks)
-                    .holding(self.holds());
+                    .holding(self.holds(true));
                 Arc::new(Responses::new(server, encoder.cached_for(ttl))?)
             }
             Api::Interactions => {
                 let encoder = interactions::Encoder::new(model, abilities, additions, quirks)
-                    .holding(self.holds());
+                    .holding(self.holds(true));
                 Arc::new(Interactions::new(server, encoder)?)
             }
         })
@@ -236,11 +237,12 @@ impl<'a> Route<'a> {
         address.is_ok_and(|(address, _)| self.preset.is_some_and(|preset| preset.is_at(&address)))
     }
 
-    /// Returns whether the server is asked to hold conversations.
-    fn holds(&self) -> bool {
+    /// Returns whether the server is asked to hold conversations; `is_known` says whether it does with the model.
+    fn holds(&self, is_known: bool) -> bool {
         match self.options.conversation_state {
             ConversationState::Auto => {
-                self.preset.is_some_and(|preset| preset.holds) && self.is_of_vendor()
+                let has = self.preset.is_some_and(|preset| preset.holds);
+                has && is_known && self.is_of_vendor()
             }
             ConversationState::On => true,
             ConversationState::Off => false,

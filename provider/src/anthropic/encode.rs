@@ -57,8 +57,6 @@ pub struct Encoder {
     ttl: CacheTtl,
     /// Further fields of each request, which replace those of the same name.
     further: Map<String, Value>,
-    /// Whether the server is asked to hold conversations.
-    holds: bool,
 }
 
 impl RequestEncoder for Encoder {
@@ -105,7 +103,7 @@ impl RequestEncoder for Encoder {
     }
 
     fn held(&mut self, request: &Request, whole: &[Bytes]) -> Option<HeldBody> {
-        if !self.holds || request.summary.is_some() {
+        if !self.generation.holds || request.summary.is_some() {
             return None;
         }
         let (head, messages) = whole.split_first()?;
@@ -141,21 +139,22 @@ impl RequestEncoder for Encoder {
     }
 
     fn hold_nothing(&mut self) {
-        self.holds = false;
+        self.generation.holds = false;
     }
 
     fn outlives_connection(&self) -> bool {
-        self.holds
+        self.generation.holds
     }
 }
 
 impl Encoder {
-    /// An encoder for requests to `model`. Summaries are left to the server only if [that](Self::summarizing) is asked
-    /// for.
+    /// An encoder for requests to `model`. Summaries and conversations are left to the server only if [that](Self::summarizing) is
+    /// asked for.
     pub fn new(model: Model, abilities: Abilities) -> Self {
         Self {
             generation: Generation {
                 summarizes: false,
+                holds: false,
                 fast: FastMode::No,
                 ..Generation::of(&model.name)
             },
@@ -167,7 +166,6 @@ impl Encoder {
             model_in_path: false,
             ttl: CacheTtl::default(),
             further: Map::new(),
-            holds: false,
         }
     }
 
@@ -212,9 +210,8 @@ impl Encoder {
             model_in_path: self.model_in_path,
             ttl: self.ttl,
             further: self.further.clone(),
-            holds: false,
         };
-        (plain, generation != self.generation || self.holds)
+        (plain, generation != self.generation)
     }
 
     /// Returns the beta features that the requests use.
@@ -225,6 +222,7 @@ impl Encoder {
             always_thinks,
             hides_thoughts: _,
             summarizes,
+            holds,
             fast,
         } = self.generation;
         let betas = [
@@ -232,7 +230,7 @@ impl Encoder {
             (binds_thinking && always_thinks).then_some(BINDING_CONTROLS),
             summarizes.then_some(SUMMARIES),
             (fast == FastMode::Preview).then_some(FAST_MODE),
-            self.holds.then_some(THREADS),
+            holds.then_some(THREADS),
         ];
         betas.into_iter().flatten()
     }
@@ -277,7 +275,7 @@ impl Encoder {
     /// Asks the server to hold conversations, if `is_wanted` and no field of the user's own is in the way.
     pub fn holding(mut self, is_wanted: bool) -> Self {
         let is_own = |name: &&str| self.further.contains_key(*name);
-        self.holds = is_wanted && !OF_THREADS.iter().any(is_own);
+        self.generation.holds = is_wanted && !OF_THREADS.iter().any(is_own);
         self
     }
 

@@ -146,6 +146,7 @@ impl InteractionReader {
                 id,
                 name,
                 arguments,
+                signature,
             } => {
                 let name = name.filter(|name| !name.is_empty());
                 let name = name.ok_or_else(|| protocol("a tool call without a name"))?;
@@ -153,12 +154,10 @@ impl InteractionReader {
                 let id = id.filter(|id| !id.is_empty());
                 let id = id.unwrap_or_else(|| unique_id("", false, index, &self.id));
                 let block = self.blocks.tool_use(&id, unmarked(&name), events);
-                let fields: Map<String, Value> = json::part(step).unwrap_or_default();
-                let signature = fields.get("signature").and_then(Value::as_str);
                 let call = Call {
                     block,
                     arguments,
-                    signature: signature.unwrap_or_default().to_owned(),
+                    signature: signature.unwrap_or_default(),
                     is_done: false,
                 };
                 self.calls.insert(index, call);

@@ -252,8 +252,6 @@ fn assistant_step<'a>(
                 summary: text(thinking).into_iter().collect(),
             })
         }
-        // A step that only its server understands.
-        ContentBlock::Other { raw } if is_own => Some(wire::Input::Given(raw.clone())),
         ContentBlock::ToolUse(call) => Some(wire::Input::FunctionCall {
             id: tool_call_id(call.id.as_str(), quirks.tool_call_ids),
             name: call_name(&call.name, call_name::OPENAI),

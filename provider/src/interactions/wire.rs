@@ -70,6 +70,7 @@ pub enum Step {
         id: Option<String>,
         name: Option<String>,
         arguments: Option<Value>,
+        signature: Option<String>,
     },
     /// Calls of the server's own tools, what the request sent, and later extensions.
     #[serde(other)]

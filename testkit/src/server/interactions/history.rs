@@ -1,7 +1,7 @@
 //! Validation of requests to the Interactions API. Pure: takes a body, returns the first error.
 //!
-//! Every request carries the whole conversation, once what the server stores is put before it. A call that the model made after
-//! thoughts needs their signature (`https://ai.google.dev/gemini-api/docs/thought-signatures`).
+//! Every request carries the whole conversation, once what the server stores is put before it. A call of the present turn that the
+//! model made after thoughts needs their signature (`https://ai.google.dev/gemini-api/docs/thought-signatures`).
 
 use std::collections::HashSet;
 
@@ -29,6 +29,7 @@ pub fn check(body: &Value, given: &Given) -> Result<(), String> {
         return Err("input is required.".to_owned());
     }
     let (mut seen, mut open) = (HashSet::new(), Vec::new());
+    let turn = steps.iter().rposition(|step| step["type"] == "user_input");
     let mut is_signed = false;
     for (at, step) in steps.iter().enumerate() {
         let invalid = |what: &str| Err(format!("input[{at}].{what}"));
@@ -54,7 +55,8 @@ pub fn check(body: &Value, given: &Given) -> Result<(), String> {
                 if !is_name(text("name"), LONGEST) || !step["arguments"].is_object() {
                     return invalid("name: must be a name, with an object as arguments.");
                 }
-                if given.has_reasoned(id, model) && !is_signed {
+                let is_of_turn = turn.is_none_or(|turn| at > turn);
+                if is_of_turn && given.has_reasoned(id, model) && !is_signed {
                     return invalid("function_call: is missing a thought signature.");
                 }
                 open.push(id);
