@@ -12,7 +12,7 @@ use crate::held::Held;
 impl Held {
     /// Sets the check of a prompt that is a goal to work for; returns the prompt for the model, if there is one. What else was typed
     /// after `/goal` is answered at once.
-    pub(crate) fn aimed(
+    pub(crate) async fn aimed(
         &self,
         session: &mut Session,
         mut prompt: Prompt,
@@ -42,7 +42,8 @@ impl Held {
                 if !session.has_check(command) {
                     let tell = |text: &str| self.editor.notice(text);
                     let mode = session.settings().permissions.mode;
-                    let check = self.place.check(command, mode, &tell).map_err(refused)?;
+                    let check = self.place.check(command, mode, &tell).await;
+                    let check = check.map_err(refused)?;
                     if !words.is_empty() {
                         let note = format!("{NOTE} {}", about_check(check.command()));
                         prompt.attached.insert(0, note);

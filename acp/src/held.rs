@@ -191,7 +191,7 @@ impl Held {
         if stop.is_cancelled() {
             return Ok(StopReason::Cancelled);
         }
-        let Some(prompt) = self.aimed(session, prompt)? else {
+        let Some(prompt) = self.aimed(session, prompt).await? else {
             return Ok(StopReason::EndTurn);
         };
         if session.transcript().last().is_none() {

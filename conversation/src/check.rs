@@ -30,6 +30,9 @@ pub trait Check: fmt::Debug + Send + Sync {
 /// Called when a check has taken the files.
 pub type Taken = Box<dyn FnOnce() + Send>;
 
+/// Told which files are sealed for a check.
+pub type TellSealed<'a> = &'a (dyn Fn(&str) + Sync);
+
 /// The check in force, if there is one: clones share it, so whoever asks for it later has that of then.
 #[derive(Debug, Clone, Default)]
 pub struct CheckInForce(Arc<Mutex<Option<Arc<dyn Check>>>>);

@@ -64,7 +64,7 @@ mod verification;
 mod words;
 
 pub use caller::Caller;
-pub use check::{Check, CheckInForce, CheckRun, Taken, first_of};
+pub use check::{Check, CheckInForce, CheckRun, Taken, TellSealed, first_of};
 pub use checkpoint::{
     FileCause, FileChange, FileState, FileStep, FilesLeft, cut_off, left_at, place_of, redo,
     states_at, undo,

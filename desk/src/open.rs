@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ah_agent::Session;
-use ah_conversation::{Check, ContentBlock, Effort, Models, PermissionMode, Verdicts};
+use ah_conversation::{Check, ContentBlock, Effort, Models, PermissionMode, TellSealed, Verdicts};
 use async_trait::async_trait;
 
 use crate::refusal::Refusal;
@@ -43,11 +43,11 @@ pub trait Place: Send + Sync {
     /// # Errors
     ///
     /// If there is none, the settings have another one, the rules do not let it run, or it cannot be sealed or confined.
-    fn check(
+    async fn check(
         &self,
         command: Option<&str>,
         mode: PermissionMode,
-        tell: &(dyn Fn(&str) + Sync),
+        tell: TellSealed<'_>,
     ) -> Result<Arc<dyn Check>, Refusal>;
 
     /// Lets the session go on without its check (`/goal off`).

@@ -11,6 +11,7 @@ pub mod mcp;
 mod post_hook;
 pub mod recorded_check;
 pub mod safety;
+mod set_goal_tool;
 pub mod specs;
 pub mod tools;
 pub mod web;
@@ -152,12 +153,12 @@ pub async fn session(
         warnings,
     )?;
     let mut seals = None;
-    let sealed = check::of(config, inputs.sandbox, store, &mut seals)?;
-    let check = inputs.recorded_to.with(sealed);
+    let recorded = (inputs.sandbox, &inputs.recorded_to);
+    let check = CheckInForce::from(check::of(config, recorded, store, &mut seals).await?);
     let sources = Sources {
         check: check.clone(),
         subagents: subagents.clone(),
-        confined: inputs.sandbox.confined(),
+        recorded,
         store: store.clone(),
         skills: inputs.skills,
         active: inputs.active,

@@ -140,6 +140,7 @@ pub fn is_wanted(config: &Config) -> bool {
 }
 
 /// Sandbox status of a run.
+#[derive(Clone)]
 pub enum SandboxStatus {
     /// Commands run in a sandbox.
     Inside(Confined),

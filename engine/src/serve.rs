@@ -10,7 +10,7 @@ use ah_agent::skills::{Skill, Skills};
 use ah_agent::styles::DEFAULT;
 use ah_config::overrides::{McpSource, PluginFolder, SystemPromptSource};
 use ah_config::{Config, Error, Overrides, extensions, parse_rules};
-use ah_conversation::{Check, PermissionMode, Servers, json};
+use ah_conversation::{Check, PermissionMode, Servers, TellSealed, json};
 use ah_desk::{Command, Offered, Refusal};
 use ah_mcp::{SdkHost, SdkPipe};
 use ah_protocol::stream_json::{
@@ -23,6 +23,7 @@ use futures_util::SinkExt as _;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use crate::assemble::recorded_check::RecordedTo;
 use crate::assemble::{self, HostExtensions, SessionInputs, before_session};
 use crate::confinement::SandboxProbe;
 use crate::desk::refusal::kind;
@@ -139,6 +140,8 @@ struct SessionOpener {
     servers: Mutex<Option<Arc<dyn Servers>>>,
     /// The store of the session that is open.
     store: Mutex<Option<Arc<SessionStore>>>,
+    /// The file that it is recorded to.
+    recorded_to: Mutex<RecordedTo>,
     /// The hooks of the session that is open, for the lines of commands.
     line_hooks: Mutex<Option<LineHooks>>,
     /// The stores of new sessions.
@@ -163,6 +166,7 @@ impl SessionOpener {
             held: OnceLock::new(),
             servers: Mutex::new(None),
             store: Mutex::default(),
+            recorded_to: Mutex::default(),
             line_hooks: Mutex::default(),
             begun: Mutex::default(),
         }))
@@ -289,8 +293,10 @@ impl SessionOpener {
         let Opened {
             mut session,
             store,
+            recorded_to,
             warnings,
         } = opened;
+        *lock(&self.recorded_to) = recorded_to;
         if setting.is_cleared {
             session.begins_by("clear");
         }
@@ -398,17 +404,18 @@ impl Engine for SessionOpener {
         }
     }
 
-    fn check(
+    async fn check(
         &self,
         command: Option<&str>,
         mode: PermissionMode,
-        tell: &(dyn Fn(&str) + Sync),
+        tell: TellSealed<'_>,
     ) -> Result<Arc<dyn Check>, Refusal> {
         let store = lock(&self.store).clone();
         let store = store.ok_or_else(|| Refusal::failed("no session is open"))?;
-        let (config, status) = (self.config().clone(), self.probe.status());
-        let sealed = assemble::goal::check_of((command, mode), config, status, &store, tell);
-        sealed.map_err(|error| in_one_line(&error))
+        let (config, recorded_to) = (self.config().clone(), lock(&self.recorded_to).clone());
+        let recorded = (self.probe.status(), &recorded_to);
+        let sealed = assemble::goal::check_of((command, mode), config, recorded, &store, tell);
+        sealed.await.map_err(|error| in_one_line(&error))
     }
 
     fn end_check(&self) -> Result<(), Refusal> {

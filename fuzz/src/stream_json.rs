@@ -4,7 +4,7 @@ use std::io::{self, Cursor, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ah_conversation::{Check, Clock, MessageId, PermissionMode, Time};
+use ah_conversation::{Check, Clock, MessageId, PermissionMode, TellSealed, Time};
 use ah_desk::Refusal;
 use ah_protocol::stream_json::{Source, Streams, Wanted, serve};
 use ah_protocol::{Engaged, Engine, ExpandedPrompt, Introduction, Setting};
@@ -67,11 +67,11 @@ impl Engine for Refusing {
         })
     }
 
-    fn check(
+    async fn check(
         &self,
         _: Option<&str>,
         _: PermissionMode,
-        _: &(dyn Fn(&str) + Sync),
+        _: TellSealed<'_>,
     ) -> Result<Arc<dyn Check>, Refusal> {
         Err(Refusal::failed("no session is opened here"))
     }

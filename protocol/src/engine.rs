@@ -7,7 +7,7 @@ use std::time::Duration;
 use ah_agent::agents::Agents;
 use ah_agent::hooks::Hook;
 use ah_agent::{Audience, Session};
-use ah_conversation::{Check, Model, Models, PermissionMode, Rule, Servers};
+use ah_conversation::{Check, Model, Models, PermissionMode, Rule, Servers, TellSealed};
 use ah_desk::{Command, Offered, Refusal};
 use async_trait::async_trait;
 use serde_json::Value;
@@ -37,11 +37,11 @@ pub trait Engine: Send + Sync {
     ///
     /// # Errors
     /// If there is none, the settings have another one, the rules do not let it run, or it cannot be sealed or confined.
-    fn check(
+    async fn check(
         &self,
         command: Option<&str>,
         mode: PermissionMode,
-        tell: &(dyn Fn(&str) + Sync),
+        tell: TellSealed<'_>,
     ) -> Result<Arc<dyn Check>, Refusal>;
 
     /// Lets the session go on without its check (`/goal off`).

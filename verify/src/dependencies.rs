@@ -19,11 +19,6 @@ const AT_THE_TOP: [&str; 3] = [".venv", "venv", "vendor"];
 /// Folders at the top of them that are written by each use. In the sandbox, the check does not see them.
 const CACHES: [&str; 3] = [".cache", ".vite", ".vitest"];
 
-/// Returns the paths of caches in a folder of dependencies. Their content may be anything, so the check is not to see it.
-pub fn caches(folder: &Path) -> impl Iterator<Item = PathBuf> + '_ {
-    CACHES.iter().map(|name| folder.join(name))
-}
-
 /// The folders of a project.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Dependencies(pub(crate) Vec<Dependency>);
@@ -110,14 +105,20 @@ impl Dependencies {
 /// A folder at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct State {
-    /// Changes with its names, and with the time of each file's last change, which nobody can set. Compiled files of Python are
-    /// left out: the check does not read them (`VARIABLES`).
+    /// Changes with its names, and with the time of each file's last change, which nobody can set. Caches are left out.
     content: [u8; 32],
     /// Changes with each folder in it, too, and with those around it in the project.
     folders: [u8; 32],
+    /// The caches in it: [`CACHES`], and those of Python. Their content may be anything, so the check is not to see it.
+    caches: Vec<PathBuf>,
 }
 
 impl State {
+    /// Returns the paths of the caches.
+    pub(crate) fn caches(&self) -> &[PathBuf] {
+        &self.caches
+    }
+
     fn of(folder: &Path, project: &Path) -> Self {
         let (mut content, mut folders) = (Sha256::new(), Sha256::new());
         let around = folder.ancestors().take_while(|above| *above != project);
@@ -137,8 +138,10 @@ impl State {
             }
         }
         let Ok(top) = Folder::follow(folder) else {
-            return Self::finished(content, folders);
+            return Self::finished(content, folders, Vec::new());
         };
+        let named = CACHES.iter().map(|name| folder.join(name));
+        let mut caches: Vec<_> = named.filter(|path| path.is_dir()).collect();
         let mut walk = walk_all(folder);
         walk.sort_by_file_name(OsStr::cmp)
             .filter_entry(|entry| !is_cache(entry));
@@ -150,11 +153,11 @@ impl State {
                 continue;
             };
             let is_folder = status.kind == FileType::Directory;
-            let is_compiled = match is_folder {
-                true => entry.file_name() == COMPILED,
-                false => is_compiled(&top, below),
-            };
-            if is_compiled {
+            if is_folder && entry.file_name() == COMPILED {
+                caches.push(entry.into_path());
+                continue;
+            }
+            if is_compiled(&top, below) {
                 continue;
             }
             let hash = match status.kind {
@@ -165,13 +168,14 @@ impl State {
             hash.update(below.as_os_str().as_encoded_bytes());
             hash.update(stamp(&status).as_bytes());
         }
-        Self::finished(content, folders)
+        Self::finished(content, folders, caches)
     }
 
-    fn finished(content: Sha256, folders: Sha256) -> Self {
+    fn finished(content: Sha256, folders: Sha256, caches: Vec<PathBuf>) -> Self {
         Self {
             content: content.finalize().into(),
             folders: folders.finalize().into(),
+            caches,
         }
     }
 }

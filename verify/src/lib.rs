@@ -12,12 +12,14 @@ mod compiled;
 mod copy;
 mod dependencies;
 mod kept;
+mod links;
+mod placed;
 mod sealed;
 mod shadow;
 mod tree;
 mod why;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -30,9 +32,9 @@ use ah_sandbox::Sandbox;
 use async_trait::async_trait;
 
 use copy::ProjectCopy;
-pub use dependencies::caches;
 use dependencies::{Dependencies, State};
 use kept::Kept;
+use placed::placed;
 use sealed::Sealed;
 use tree::{Extent, Rules, Tree};
 
@@ -62,6 +64,8 @@ pub struct CheckPlan {
     pub copy: (PathBuf, Box<dyn fmt::Debug + Send + Sync>),
     /// Patterns of files that are sealed besides the usual ones; with `!` before it, of files that are not.
     pub seals: Vec<String>,
+    /// Folders of the project in which programs are looked for, relative to it.
+    pub programs: BTreeSet<PathBuf>,
     /// File that keeps what is sealed for those who continue the session, where commands cannot write; `None` if nobody does.
     pub kept: Option<PathBuf>,
     /// Whether the files are sealed as they are now, whatever is kept.
@@ -82,10 +86,10 @@ pub struct CheckPlan {
     pub is_fresh: bool,
 }
 
-/// Returns a new sandbox that can read these folders of dependencies, with temporary folders that nobody has used, and the
-/// variables of its commands. Without one the check runs with the user's permissions, and the model's commands can reach it.
+/// Returns a new sandbox that can read these folders of dependencies without these caches in them, with temporary folders that
+/// nobody has used, and the variables of its commands. Without one the check runs with the user's permissions, and the model's commands can reach it.
 pub type Confine = Arc<
-    dyn Fn(&[PathBuf]) -> Result<(Option<Arc<Sandbox>>, Vec<(String, String)>), String>
+    dyn Fn(&[PathBuf], &[PathBuf]) -> Result<(Option<Arc<Sandbox>>, Vec<(String, String)>), String>
         + Send
         + Sync,
 >;
@@ -137,11 +141,17 @@ impl Verifier {
     ///
     /// If the project cannot be read, has too many files, a pattern is none, or what is sealed cannot be kept; the text says
     /// which.
-    pub fn seal(plan: CheckPlan) -> Result<Self, String> {
+    pub async fn seal(plan: CheckPlan) -> Result<Self, String> {
+        blocking(move || Self::taken(plan)).await
+    }
+
+    fn taken(plan: CheckPlan) -> Result<Self, String> {
         let path = plan.kept.as_deref();
         let before = path.filter(|_| !plan.is_resealed).map(kept::read);
         let before = before.transpose()?.flatten();
-        let take = |tree| Sealed::take(&plan.project, tree, &plan.command, &plan.seals);
+        let command = placed(&plan.command, &plan.project, Path::new("."));
+        let command = (&*command, &*plan.cwd);
+        let take = |tree| Sealed::take(&plan.project, tree, command, &plan.programs, &plan.seals);
         let mut first = BTreeMap::new();
         let (extent, sealed, dependencies) = match before {
             None => {
@@ -201,12 +211,13 @@ impl Verifier {
         let name = self.free_name();
         let update = self.copied(self.plan.is_fresh).await?;
         taken();
-        let before = self.dependencies.states(&self.plan.project);
+        let before = self.states().await?;
         let is_as_sealed = self.dependencies.changed(&before).is_none();
         if is_as_sealed && let Some(known) = self.known(&update, known) {
             return Ok(known);
         }
-        let mut run = self.tried(&name, &update, is_first).await?;
+        let caches: Arc<[PathBuf]> = before.iter().flat_map(State::caches).cloned().collect();
+        let mut run = self.tried((&name, &caches), &update, is_first).await?;
         if run.is_passed
             && let Some((why, hint)) = self.objection(&before, known, &update).await?
         {
@@ -232,14 +243,19 @@ impl Verifier {
 
     /// Runs it with the files as they are; if that passes, with the sealed ones as they were, and then in a copy that no
     /// earlier check has used.
-    async fn tried(&self, name: &str, update: &Update, is_first: bool) -> Result<CheckRun, String> {
-        let mut run = self.run_as(name).await?;
+    async fn tried(
+        &self,
+        (name, caches): (&str, &Arc<[PathBuf]>),
+        update: &Update,
+        is_first: bool,
+    ) -> Result<CheckRun, String> {
+        let mut run = self.run_as(name, caches).await?;
         if run.is_passed && (!update.changed.is_empty() || update.is_hiding()) {
-            run = self.run_sealed(name, update, run).await?;
+            run = self.run_sealed((name, caches), update, run).await?;
         }
         if run.is_passed && !is_first && !self.plan.is_fresh {
             run = match self.is_copied_again(update).await? {
-                true => self.run_as(&format!("{name}-fresh")).await?,
+                true => self.run_as(&format!("{name}-fresh"), caches).await?,
                 false => overtaken(run),
             };
         }
@@ -249,7 +265,7 @@ impl Verifier {
     /// Runs it with the sealed files as they were, after it has passed as they are.
     async fn run_sealed(
         &self,
-        name: &str,
+        (name, caches): (&str, &Arc<[PathBuf]>),
         update: &Update,
         passed: CheckRun,
     ) -> Result<CheckRun, String> {
@@ -257,7 +273,7 @@ impl Verifier {
             return Ok(overtaken(passed));
         }
         self.put_seals(update).await?;
-        let mut run = self.run_as(&format!("{name}-sealed")).await?;
+        let mut run = self.run_as(&format!("{name}-sealed"), caches).await?;
         // What was hidden is no part of the project, and has to be what it was before.
         let is_same = !update.is_hiding() || self.is_copied_again(update).await?;
         if run.is_passed {
@@ -307,7 +323,7 @@ impl Verifier {
             let why = "files changed while it ran".to_owned();
             return Ok(Some((why, "Stop what you have left running.")));
         }
-        let now = self.dependencies.states(&self.plan.project);
+        let now = self.states().await?;
         let changed = self.dependencies.changed(before);
         if let Some(path) = changed.or_else(|| self.dependencies.changed(&now)) {
             let why = format!(
@@ -325,6 +341,12 @@ impl Verifier {
             let why = format!("`{}` changed while it ran", path.display());
             (why, "Stop what you have left running.")
         }))
+    }
+
+    /// Looks at the folders of dependencies.
+    async fn states(&self) -> Result<Vec<State>, String> {
+        let (dependencies, project) = (self.dependencies.clone(), self.plan.project.clone());
+        blocking(move || Ok(dependencies.states(&project))).await
     }
 
     /// Returns the first name that no output has.
@@ -388,17 +410,20 @@ impl Verifier {
         .await
     }
 
-    /// Runs the command in the copy; `name` is the file for its output.
-    async fn run_as(&self, name: &str) -> Result<CheckRun, String> {
+    /// Runs the command in the copy; `name` is the file for its output. It does not see these caches.
+    async fn run_as(&self, name: &str, caches: &Arc<[PathBuf]>) -> Result<CheckRun, String> {
         let plan = &self.plan;
         let (confine, folders) = (plan.confine.clone(), self.dependencies.folders());
-        let (sandbox, environment) = blocking(move || confine(&folders)).await?;
+        let caches = caches.clone();
+        let (sandbox, environment) = blocking(move || confine(&folders, &caches)).await?;
         // Its processes end with it.
         let held = sandbox.clone();
-        let line = ShellLine::new(&plan.shell, &plan.command, Behind::Nothing);
+        let there = |text: &str| placed(text, &plan.project, &plan.copy.0);
+        let line = ShellLine::new(&plan.shell, &there(&plan.command), Behind::Nothing);
         let set = VARIABLES.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let is_set = |name: &String| VARIABLES.iter().any(|(set, _)| set == name);
         let kept = environment.into_iter().filter(|(name, _)| !is_set(name));
+        let kept = kept.map(|(name, value)| (name, there(&value)));
         let output = plan.outputs.join(name);
         let command = Command {
             program: plan.shell.clone(),
@@ -525,48 +550,4 @@ async fn blocking<T: Send + 'static>(
 }
 
 #[cfg(test)]
-mod tests {
-    use std::fs;
-
-    use super::*;
-
-    /// What is hidden is to be what it was when the check has passed with it.
-    #[tokio::test]
-    async fn what_is_hidden_must_not_change_meanwhile() {
-        for (spoils, expected) in [
-            ("true", "exit 0"),
-            (
-                "[ ! -e new ] || echo >> ../project/new",
-                "exit 0, but files changed before it could be repeated",
-            ),
-        ] {
-            let folder = tempfile::tempdir().unwrap();
-            let top = folder.path().canonicalize().unwrap();
-            let [project, copy, outputs] = ["project", "copy", "outputs"].map(|name| {
-                fs::create_dir(top.join(name)).unwrap();
-                top.join(name)
-            });
-            fs::create_dir(project.join(".git")).unwrap();
-            let plan = CheckPlan {
-                command: spoils.to_owned(),
-                project: project.clone(),
-                cwd: PathBuf::new(),
-                copy: (copy, Box::new(())),
-                seals: Vec::new(),
-                kept: None,
-                is_resealed: false,
-                hidden: Vec::new(),
-                most: 1,
-                timeout: Duration::from_secs(60),
-                outputs,
-                shell: "/bin/sh".into(),
-                confine: Arc::new(|_| Ok((None, Vec::new()))),
-                is_fresh: false,
-            };
-            let verifier = Verifier::seal(plan).unwrap();
-            fs::write(project.join(".gitignore"), "new").unwrap();
-            fs::write(project.join("new"), "").unwrap();
-            assert_eq!(verifier.run().await.ending, expected);
-        }
-    }
-}
+mod tests;

@@ -7,12 +7,13 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use ah_beneath::Folder;
+use ah_beneath::{Folder, Status};
 use ah_conversation::ChangedSeal;
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 
 use crate::copy::{Entry, ProjectCopy};
 use crate::kept::Kept;
+use crate::links::{Links, plain};
 use crate::shadow::is_shadow;
 use crate::tree::Tree;
 
@@ -68,6 +69,9 @@ const TOOLS: [&str; 9] = [
     "scripts", "script", "tools", "tool", "bin", "ci", ".ci", "hack", "build",
 ];
 
+/// Words before the name of a folder in which the rest of a command runs.
+const ENTERING: [&str; 6] = ["cd", "pushd", "-C", "--prefix", "--directory", "--cwd"];
+
 /// Folders whose scripts are the product.
 const PRODUCT: [&str; 3] = ["src", "lib", "app"];
 
@@ -78,16 +82,22 @@ pub(crate) struct Sealed {
     /// Those of [`RUNNERS`] alone.
     runners: GlobSet,
     exceptions: GlobSet,
+    links: Arc<Links>,
+    /// Folders in which words of the command mean files, and Python its modules.
+    bases: Vec<PathBuf>,
+    /// Folders in which programs are looked for.
+    programs: BTreeSet<PathBuf>,
     pub(crate) named: Arc<BTreeSet<PathBuf>>,
     /// Those that the command itself names, and that are there.
     of_command: BTreeSet<PathBuf>,
-    /// Files of the project that have the name of a module of Python, and had it before.
+    /// Files of the project that have the name of a module of Python or stand where programs are looked for, and did before.
     pub(crate) modules: Arc<BTreeSet<PathBuf>>,
     pub(crate) files: Arc<BTreeMap<PathBuf, Entry>>,
 }
 
 impl Sealed {
-    /// Takes the files of a project that the command is made of.
+    /// Takes the files of a project that the command is made of, if it runs in the folder `cwd` of it. `programs` are the folders
+    /// of the project in which programs are looked for.
     ///
     /// # Errors
     ///
@@ -95,9 +105,12 @@ impl Sealed {
     pub(crate) fn take(
         project: &Path,
         tree: &Tree,
-        command: &str,
+        (command, cwd): (&str, &Path),
+        programs: &BTreeSet<PathBuf>,
         further: &[String],
     ) -> Result<Self, String> {
+        let failed = |error: io::Error| format!("cannot seal the files of the check: {error}");
+        let top = Folder::follow(project).map_err(failed)?;
         let (exceptions, more): (Vec<_>, Vec<_>) =
             further.iter().partition(|pattern| pattern.starts_with('!'));
         let usual = TESTS.iter().chain(&RUNNERS).copied();
@@ -105,22 +118,19 @@ impl Sealed {
             patterns: set(usual.chain(more.iter().map(|pattern| pattern.as_str())))?,
             runners: set(RUNNERS.iter().copied())?,
             exceptions: set(exceptions.iter().map(|pattern| &pattern[1..]))?,
+            links: Arc::new(Links::of(&top, tree)),
+            bases: bases(command, cwd, tree),
+            programs: programs.clone(),
             named: Arc::default(),
-            of_command: words(command)
-                .filter_map(|word| plain(Path::new(word)))
-                .filter(|path| tree.0.contains_key(path))
-                .collect(),
-            modules: Arc::new(
-                tree.0
-                    .keys()
-                    .filter(|path| is_shadow(path))
-                    .cloned()
-                    .collect(),
-            ),
+            of_command: BTreeSet::new(),
+            modules: Arc::default(),
             files: Arc::default(),
         };
-        let failed = |error: io::Error| format!("cannot seal the files of the check: {error}");
-        let top = Folder::follow(project).map_err(failed)?;
+        let among = || sealed.bases.iter().chain(programs);
+        let meant = words(command).flat_map(|word| sealed.found(word, among(), tree));
+        sealed.of_command = meant.collect();
+        let taken = tree.0.keys().filter(|path| sealed.is_taken(path));
+        sealed.modules = Arc::new(taken.cloned().collect());
         sealed.named = Arc::new(named(&top, tree, command, &sealed));
         let (mut files, mut bytes) = (BTreeMap::new(), 0_u64);
         for (path, status) in tree.0.iter().filter(|(path, _)| sealed.has(path)) {
@@ -144,7 +154,7 @@ impl Sealed {
     pub(crate) fn continued(mut self, before: &Kept) -> Self {
         let now = Arc::unwrap_or_clone(std::mem::take(&mut self.files));
         let is_new_name = |path: &PathBuf| {
-            let is_of_tests = self.patterns.is_match(path) || is_shadow(path);
+            let is_of_tests = self.patterns.is_match(path) || self.is_taken(path);
             self.of_command.contains(path) && !before.named.contains(path) && !is_of_tests
         };
         let is_meant = |path: &PathBuf| before.known.contains(path) || is_new_name(path);
@@ -160,9 +170,29 @@ impl Sealed {
 
     /// Whether a path is, or would be, one of a sealed file.
     pub(crate) fn has(&self, path: &Path) -> bool {
-        let is_meant = self.patterns.is_match(path) || self.named.contains(path);
-        let is_new_module = is_shadow(path) && !self.modules.contains(path);
-        (is_meant || is_new_module) && !self.exceptions.is_match(path)
+        let is_meant = |name: &PathBuf| self.patterns.is_match(name) || self.named.contains(name);
+        let is_new_module = || self.is_taken(path) && !self.modules.contains(path);
+        (self.links.names(path).iter().any(is_meant) || is_new_module())
+            && !self.exceptions.is_match(path)
+    }
+
+    /// Whether what stands there is taken for something else, by its place: a module of Python, a program.
+    fn is_taken(&self, path: &Path) -> bool {
+        let is_module = |base: &PathBuf| path.strip_prefix(base).is_ok_and(is_shadow);
+        self.bases.iter().any(is_module)
+            || path.parent().is_some_and(|it| self.programs.contains(it))
+    }
+
+    /// Returns the files that a word means in one of these folders, also through links.
+    fn found<'a>(
+        &self,
+        word: &str,
+        bases: impl Iterator<Item = &'a PathBuf>,
+        tree: &Tree,
+    ) -> Vec<PathBuf> {
+        let paths = bases.filter_map(|base| plain(&base.join(word)));
+        let paths = paths.flat_map(|path| self.links.ends(&path));
+        paths.filter(|path| tree.0.contains_key(path)).collect()
     }
 
     /// Returns the paths of the sealed files.
@@ -233,26 +263,49 @@ fn set<'a>(patterns: impl Iterator<Item = &'a str>) -> Result<GlobSet, String> {
     set.build().map_err(|error| error.to_string())
 }
 
+/// Returns the folders in which the words of a command can mean files: the project, that in which it runs, those that it enters.
+fn bases(command: &str, cwd: &Path, tree: &Tree) -> Vec<PathBuf> {
+    let mut bases = vec![PathBuf::new()];
+    bases.extend((cwd != Path::new("")).then(|| cwd.to_owned()));
+    let folders = words(command).zip(words(command).skip(1));
+    for (_, folder) in folders.filter(|(before, _)| ENTERING.contains(before)) {
+        let entered: Vec<_> = { bases.iter() }
+            .filter_map(|base| plain(&base.join(folder)))
+            .filter(|path| !bases.contains(path) && tree.0.get(path).is_none_or(Status::is_link))
+            .collect();
+        bases.extend(entered);
+    }
+    bases
+}
+
 /// Returns the paths that the command names, and the programs of the project's own that these and the configuration of the
 /// runners name in turn: what a test names is the product. A word of the command that is the name of a module is one, too, so
 /// that no new file takes its place.
 fn named(top: &Folder, tree: &Tree, command: &str, sealed: &Sealed) -> BTreeSet<PathBuf> {
+    let bases = &sealed.bases;
     let mut named = sealed.of_command.clone();
     let mut waiting: Vec<_> = { named.iter() }
         .filter(|path| !sealed.patterns.is_match(path))
         .cloned()
         .collect();
     for word in words(command) {
-        let is_there = plain(Path::new(word)).is_none_or(|path| tree.0.contains_key(&path));
-        if !is_there && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
-            named.insert(Path::new(word).with_extension("py"));
-            named.insert(Path::new(word).join("__init__.py"));
-            named.insert(Path::new(word).join("__main__.py"));
+        let is_there = !sealed.found(word, bases.iter(), tree).is_empty();
+        let is_module = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
+        if !is_there && word.chars().all(is_module) && !word.starts_with('.') {
+            let module = word.replace('.', "/");
+            for module in bases.iter().map(|base| base.join(&module)) {
+                named.insert(module.with_extension("py"));
+                named.insert(module.join("__init__.py"));
+                named.insert(module.join("__main__.py"));
+            }
         }
     }
     let configured = tree.0.keys().filter(|path| sealed.runners.is_match(path));
     waiting.extend(configured.cloned());
-    let scripts = scripts_of(command, Path::new(""), tree);
+    let scripts = bases
+        .iter()
+        .flat_map(|base| scripts_of(command, base, tree));
+    let scripts: BTreeSet<_> = scripts.collect();
     waiting.extend(scripts.iter().cloned());
     named.extend(scripts);
     while let Some(path) = waiting.pop() {
@@ -266,10 +319,10 @@ fn named(top: &Folder, tree: &Tree, command: &str, sealed: &Sealed) -> BTreeSet<
             }
         }
         for word in words(&text) {
-            let found = [Path::new(word).to_owned(), beside.join(word)].into_iter();
-            for found in found.filter_map(|path| plain(&path)) {
-                let is_program = is_tool(&found) || is_script(&found);
-                if is_program && tree.0.contains_key(&found) {
+            let around = bases.iter().cloned().chain([beside.to_owned()]);
+            let around: Vec<_> = around.collect();
+            for found in sealed.found(word, around.iter(), tree) {
+                if is_tool(&found) || is_script(&found) {
                     let is_test = sealed.patterns.is_match(&found);
                     if named.insert(found.clone()) && !is_test {
                         waiting.push(found);
@@ -349,24 +402,6 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     words.filter(|word| !word.is_empty() && word.len() < 256)
 }
 
-/// Returns a relative path without `.` and `..`; `None` if it leaves the project.
-fn plain(path: &Path) -> Option<PathBuf> {
-    let mut plain = PathBuf::new();
-    for component in path.components() {
-        match component {
-            Component::CurDir => {}
-            Component::Normal(name) => plain.push(name),
-            Component::ParentDir => {
-                if !plain.pop() {
-                    return None;
-                }
-            }
-            Component::RootDir | Component::Prefix(_) => return None,
-        }
-    }
-    (!plain.as_os_str().is_empty()).then_some(plain)
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -391,7 +426,9 @@ mod tests {
         }
         let (_, tree) = Extent::first(project.path(), Vec::new()).unwrap();
         let further: Vec<_> = further.iter().map(|it| (*it).to_owned()).collect();
-        let sealed = Sealed::take(project.path(), &tree, command, &further).unwrap();
+        let command = (command, Path::new(""));
+        let none = BTreeSet::new();
+        let sealed = Sealed::take(project.path(), &tree, command, &none, &further).unwrap();
         { sealed.paths() }
             .map(|path| path.display().to_string())
             .collect()

@@ -3,7 +3,7 @@
 
 use std::path::{Component, Path};
 
-/// The public modules of Python 3.11 (`sys.stdlib_module_names`).
+/// The public modules of Python 3.11 (`sys.stdlib_module_names`), and what pytest imports besides its own.
 const MODULES: &str = "\
     abc aifc antigravity argparse array ast asynchat asyncio asyncore atexit audioop base64 bdb binascii bisect builtins \
     bz2 cProfile calendar cgi cgitb chunk cmath cmd code codecs codeop collections colorsys compileall concurrent \
@@ -19,7 +19,8 @@ const MODULES: &str = "\
     subprocess sunau symtable sys sysconfig syslog tabnanny tarfile telnetlib tempfile termios textwrap this threading \
     time timeit tkinter token tokenize tomllib trace traceback tracemalloc tty turtle turtledemo types typing unicodedata \
     unittest urllib uu uuid venv warnings wave weakref webbrowser winreg winsound wsgiref xdrlib xml xmlrpc zipapp zipfile \
-    zipimport zlib zoneinfo";
+    zipimport zlib zoneinfo \
+    exceptiongroup iniconfig packaging pygments tomli";
 
 /// Folders at the top of a project that Python is usually told to look in as well.
 const SOURCES: [&str; 2] = ["src", "lib"];

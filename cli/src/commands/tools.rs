@@ -7,6 +7,7 @@ use ah_config::Config;
 use ah_config::Error;
 use ah_config::extensions;
 use ah_conversation::{CheckInForce, Embedded, ServerState, ToolSpec};
+use ah_engine::assemble::recorded_check::RecordedTo;
 use ah_engine::assemble::{self, tools::Sources};
 use ah_engine::confinement::SandboxStatus;
 use ah_store::SessionStore;
@@ -75,7 +76,7 @@ pub fn layered(config: &Config, has_person: bool) -> Result<Layered, Error> {
         .as_ref()
         .and_then(|name| skills.get(name));
     let sources = Sources {
-        confined: None,
+        recorded: (&SandboxStatus::Off, &RecordedTo::default()),
         store: Arc::new(SessionStore::in_memory(&std::env::temp_dir())?),
         skills: &skills,
         active: active.map(|skill| &**skill),

@@ -1,11 +1,12 @@
 //! `--until`: a run goes on until the engine has seen its check pass, and says so only then.
 
-mod aimed;
+pub mod aimed;
 mod asked;
 mod continued;
 mod killed;
 mod liars;
-mod recorded;
+mod proposed;
+pub mod recorded;
 
 use ah_provider::script::format::Turn;
 use ah_testkit::script::{says, uses};
@@ -19,7 +20,7 @@ use crate::shown::shown;
 pub const ADD: &str = "add() { echo $(($1 - $2)); }\n";
 const TEST: &str =
     ". ./add.sh\n[ \"$(add 2 3)\" = 5 ] || { echo \"add 2 3 is $(add 2 3), not 5\"; exit 1; }\n";
-const CHECK: &str = "sh tests/add.sh";
+pub const CHECK: &str = "sh tests/add.sh";
 
 /// Options of a program that reads the result, whose model may do what it wants.
 const JSON: [&str; 4] = [

@@ -1,16 +1,17 @@
 //! The check of a session (`--until`): where it runs, and what it may reach.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ah_config::own_folder::OwnFolder;
 use ah_config::{Config, Error, Origin};
-use ah_conversation::{Check, Environment, first_of};
+use ah_conversation::{Check, CheckRun, Environment, first_of};
 use ah_store::SessionStore;
 use ah_tools::Shell;
 use ah_verify::{CheckPlan, Confine, Verifier};
 
-use super::recorded_check::Replayed;
+use super::recorded_check::RecordedTo;
 use crate::conditions;
 use crate::confinement::{SandboxStatus, for_check};
 
@@ -33,31 +34,33 @@ fn none(project: &Path) -> Error {
     Error::usage("--until needs a command").hint(known)
 }
 
+/// Returns the folders of the project in which programs are looked for, if commands run in the folder `cwd`: those of `PATH` that are
+/// in it, but its own, whose files can be anything.
+fn programs(environment: &Environment, project: &Path, cwd: Option<&Path>) -> BTreeSet<PathBuf> {
+    let cwd = cwd.unwrap_or(project);
+    let path = environment.get("PATH").unwrap_or_default();
+    let folders = path.split(':').map(|folder| cwd.join(folder));
+    let folders = folders.map(|folder| folder.components().collect::<PathBuf>());
+    let below = folders.filter_map(|folder| folder.strip_prefix(project).ok().map(Path::to_owned));
+    below.filter(|folder| *folder != Path::new("")).collect()
+}
+
 /// Returns what was recorded of a check, if the model is a recording.
-fn replayed(
-    model: &str,
-    environment: &Environment,
-    outputs: &Path,
-    (command, most): (&str, usize),
-) -> Option<Arc<dyn Check>> {
+fn replayed(model: &str, environment: &Environment, command: &str) -> Option<Vec<CheckRun>> {
     // One that cannot be read is the model's error.
     let script = ah_provider::scripted(model, environment).ok()??;
-    let runs = script.checks_of(command);
-    if runs.is_empty() {
-        return None;
-    }
-    Some(Arc::new(Replayed::new(command, most, outputs, runs)))
+    Some(script.checks_of(command)).filter(|runs| !runs.is_empty())
 }
 
 /// Returns the check that the options ask for, with its files sealed; `told` says which. In a recorded run that is replayed it
-/// is the recorded one.
+/// is the recorded one. `recorded_to` is of the session.
 ///
 /// # Errors
 ///
 /// If the files cannot be sealed, or the check cannot be confined here.
-pub fn of(
+pub async fn of(
     config: &Config,
-    status: &SandboxStatus,
+    (status, recorded_to): (&SandboxStatus, &RecordedTo),
     store: &SessionStore,
     told: &mut Option<String>,
 ) -> Result<Option<Arc<dyn Check>>, Error> {
@@ -66,13 +69,10 @@ pub fn of(
         return typed.map_or(Ok(None), |_| Err(none(&config.project_root)));
     };
     let failed = |text: String| Error::failure(format!("cannot check the run: {text}"));
-    if let Some(replayed) = replayed(
-        &config.model.value,
-        &config.environment,
-        store.outputs(),
-        (command, config.check.most()),
-    ) {
-        return Ok(Some(replayed));
+    if let Some(runs) = replayed(&config.model.value, &config.environment, command) {
+        let check = (command, config.check.most());
+        let replayed = recorded_to.replayed(check, store.outputs(), runs);
+        return Ok(Some(recorded_to.with(replayed)));
     }
     let made = OwnFolder::make(PLACE).and_then(|kept| {
         let place = kept.path().canonicalize()?.join("project");
@@ -95,19 +95,20 @@ pub fn of(
     }
     let confine: Confine = Arc::new({
         let (config, place) = (config.clone(), place.clone());
-        move |folders| match for_check(&config, &place, folders) {
+        move |folders, caches| match for_check(&config, &place, (folders, caches)) {
             Ok(Some(confined)) => Ok((Some(confined.sandbox), confined.variables)),
             Ok(None) => Ok((None, Shell::new(&config.environment).environment)),
             Err(error) => Err(error.message),
         }
     });
     // What cannot be confined is said before anything was asked.
-    for_check(config, &place, &[])?;
+    for_check(config, &place, (&[], &[]))?;
     let cwd = { config.environment.cwd().canonicalize() }.ok();
-    let below = cwd.and_then(|cwd| cwd.strip_prefix(&project).ok().map(ToOwned::to_owned));
+    let below = { cwd.iter() }.find_map(|cwd| cwd.strip_prefix(&project).ok().map(Path::to_owned));
     let hidden = ah_tools::denied_files(&config.permissions().hidden());
     let verifier = Verifier::seal(CheckPlan {
         command: command.to_owned(),
+        programs: programs(&config.environment, &project, cwd.as_deref()),
         project,
         cwd: below.unwrap_or_default(),
         copy: (place, Box::new(kept)),
@@ -125,7 +126,7 @@ pub fn of(
         confine,
         is_fresh: status.confined().is_none(),
     });
-    let verifier = verifier.map_err(failed)?;
+    let verifier = verifier.await.map_err(failed)?;
     *told = Some(seals(verifier.sealed()));
-    Ok(Some(Arc::new(verifier)))
+    Ok(Some(recorded_to.with(Arc::new(verifier))))
 }

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use ah_config::settings::check::CheckConfig;
 use ah_config::{Config, Error, Sourced, extensions};
-use ah_conversation::{Check, Goal, PermissionMode};
+use ah_conversation::{Check, Goal, PermissionMode, TellSealed};
 use ah_store::SessionStore;
 
 use super::check;
+use super::recorded_check::RecordedTo;
 use crate::conditions;
 use crate::confinement::SandboxStatus;
 use crate::prompt::expand::Ruled;
@@ -34,19 +35,19 @@ pub fn in_prompt(prompt: String, config: Config) -> Result<(String, Config), Err
     Ok((words.into_owned(), config))
 }
 
-/// Seals the files of a check; `tell` is told which. Without a command, it is that of the settings. `mode` is that of the
-/// session.
+/// Seals the files of a check; `tell` is told which. Without a command, it is that of the settings. `mode` and `recorded_to` are
+/// those of the session.
 ///
 /// # Errors
 ///
 /// If there is none, the settings have another one, the rules do not let it run, its files cannot be sealed, or it cannot be
 /// confined here.
-pub(crate) fn check_of(
+pub(crate) async fn check_of(
     (command, mode): (Option<&str>, PermissionMode),
     mut config: Config,
-    status: &SandboxStatus,
+    (status, recorded_to): (&SandboxStatus, &RecordedTo),
     store: &SessionStore,
-    tell: &(dyn Fn(&str) + Sync),
+    tell: TellSealed<'_>,
 ) -> Result<Arc<dyn Check>, Error> {
     if let Some(command) = command.filter(|command| config.check.command() != Some(command)) {
         may_change(&config.check)?;
@@ -56,7 +57,7 @@ pub(crate) fn check_of(
     }
     let config = aimed(config, command)?;
     let mut told = None;
-    let sealed = check::of(&config, status, store, &mut told)?;
+    let sealed = check::of(&config, (status, recorded_to), store, &mut told).await?;
     told.iter().for_each(|text| tell(text));
     sealed.ok_or_else(|| none(&config.project_root))
 }

@@ -12,6 +12,7 @@ use ah_tools::Web;
 use async_trait::async_trait;
 
 use super::tools::{Sources, layered};
+use crate::assemble::recorded_check::RecordedTo;
 use crate::confinement::SandboxProbe;
 use crate::prompt::instructions::surroundings;
 use crate::sessions::worktrees::{Left, Used, Worktrees};
@@ -66,7 +67,7 @@ impl InWorktrees {
             .await
             .map_err(|error| Error::failure(error.to_string()))?;
         let sources = Sources {
-            confined: probe.status().confined(),
+            recorded: (probe.status(), &RecordedTo::default()),
             store: self.store.clone(),
             skills: &self.skills,
             active: None,

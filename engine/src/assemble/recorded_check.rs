@@ -1,7 +1,7 @@
 //! The check of a run that is recorded (`--record`), and of a recorded run that is replayed: that gives the same verdicts, runs
 //! nothing, and says so.
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Write as _};
@@ -9,22 +9,50 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ah_beneath::Folder;
-use ah_conversation::{Check, CheckInForce, CheckRun, Taken};
+use ah_conversation::{Check, CheckRun, Taken};
 use ah_provider::script::record::Recording;
 use async_trait::async_trait;
 
-/// The file that a run is recorded to, if it is.
+/// Number of recorded verdicts that were given, by command.
+type Given = Arc<Mutex<BTreeMap<String, usize>>>;
+
+/// The file that a session is recorded to, if it is, and how much of a recording its checks have replayed. Clones share both.
 #[derive(Debug, Clone, Default)]
-pub struct RecordedTo(pub(crate) Option<Recording>);
+pub struct RecordedTo {
+    recording: Option<Recording>,
+    given: Given,
+}
 
 impl RecordedTo {
-    /// Returns a check as the one in force, whose runs are recorded.
-    pub(super) fn with(&self, check: Option<Arc<dyn Check>>) -> CheckInForce {
-        let check = check.map(|check| match self.0.clone() {
-            Some(recording) => Arc::new(Recorded { check, recording }) as Arc<dyn Check>,
+    pub(crate) fn new(recording: Option<Recording>) -> Self {
+        Self {
+            recording,
+            ..Self::default()
+        }
+    }
+
+    /// Returns a check whose runs are recorded.
+    pub(super) fn with(&self, check: Arc<dyn Check>) -> Arc<dyn Check> {
+        match self.recording.clone() {
+            Some(recording) => Arc::new(Recorded { check, recording }),
             None => check,
-        });
-        check.into()
+        }
+    }
+
+    /// Returns the check with this command, and its most runs, that gives what was recorded; `outputs` is the folder for outputs.
+    pub(super) fn replayed(
+        &self,
+        (command, most): (&str, usize),
+        outputs: &Path,
+        runs: Vec<CheckRun>,
+    ) -> Arc<dyn Check> {
+        Arc::new(Replayed {
+            command: command.to_owned(),
+            most,
+            outputs: outputs.to_owned(),
+            runs,
+            given: self.given.clone(),
+        })
     }
 }
 
@@ -65,27 +93,18 @@ impl Check for Recorded {
 
 /// A check that gives what was recorded, one run after the other.
 #[derive(Debug)]
-pub(super) struct Replayed {
+struct Replayed {
     command: String,
     most: usize,
     /// Folder for outputs.
     outputs: PathBuf,
-    runs: Mutex<VecDeque<CheckRun>>,
+    runs: Vec<CheckRun>,
+    given: Given,
 }
 
 impl Replayed {
-    pub(super) fn new(command: &str, most: usize, outputs: &Path, runs: Vec<CheckRun>) -> Self {
-        Self {
-            command: command.to_owned(),
-            most,
-            outputs: outputs.to_owned(),
-            runs: Mutex::new(runs.into()),
-        }
-    }
-
     fn next(&self) -> CheckRun {
-        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
-        let run = runs.pop_front().unwrap_or_else(|| CheckRun {
+        let run = self.taken().unwrap_or_else(|| CheckRun {
             ending: "the recording has no further run of it".to_owned(),
             ..CheckRun::default()
         });
@@ -101,6 +120,14 @@ impl Replayed {
             output,
             ..run
         }
+    }
+
+    /// Takes the next one: a check that is set again goes on where it was.
+    fn taken(&self) -> Option<CheckRun> {
+        let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = given.entry(self.command.clone()).or_default();
+        *at += 1;
+        self.runs.get(*at - 1).cloned()
     }
 
     /// Stores what was recorded of an output, under the name that it had.

@@ -9,7 +9,8 @@ use ah_config::Config;
 use ah_config::extensions::TOOL_FOLDERS;
 use ah_config::overrides::RunOptions;
 use ah_config::profile::Profile as Chosen;
-use ah_conversation::{CheckInForce, Interface, Layer, Store, Tool, ToolName, is_same_tool};
+use ah_conversation::{CheckInForce, Interface, Layer, Tool, ToolName, is_same_tool};
+use ah_store::SessionStore;
 use ah_tools::{
     HelpCache, Layered, LayeredTool, LuaFiles, LuaSurroundings, Profile, Shell, Todo, ToolDeps,
     ToolLoader, ToolOrigin, Web, Workspace,
@@ -17,14 +18,16 @@ use ah_tools::{
 
 use crate::assemble::check_tool::CheckTool;
 use crate::assemble::config_tool::{self, ConfigTool};
-use crate::confinement::Confined;
+use crate::assemble::recorded_check::RecordedTo;
+use crate::assemble::set_goal_tool::{self, SetGoalTool};
+use crate::confinement::SandboxStatus;
 
 /// Inputs of a session's tools.
 pub struct Sources<'a> {
-    /// The sandbox of commands; `None` if they run with the user's permissions.
-    pub confined: Option<&'a Confined>,
-    /// The store that keeps whole outputs.
-    pub store: Arc<dyn Store>,
+    /// The sandbox of commands, and the file that the session is recorded to.
+    pub recorded: (&'a SandboxStatus, &'a RecordedTo),
+    /// The store of the session, which keeps whole outputs.
+    pub store: Arc<SessionStore>,
     /// All skills.
     pub skills: &'a Arc<Skills>,
     /// The skill in use.
@@ -46,7 +49,7 @@ pub async fn layered(sources: Sources<'_>, config: &Config) -> (Layered, Vec<Str
     let mut workspace = Workspace::new(environment.cwd(), environment.home(), &protected);
     let mut shell = Shell::new(environment);
     shell.output_cap = config.tools.max_tool_output_bytes.value;
-    if let Some(confined) = sources.confined {
+    if let Some(confined) = sources.recorded.0.confined() {
         workspace = workspace.confined(Arc::new(confined.sandbox.confinement().clone()));
         shell.environment.clone_from(&confined.variables);
         shell.sandbox = Some(confined.sandbox.clone());
@@ -111,6 +114,16 @@ fn unknown<'a>(tools: &Layered, options: &'a RunOptions) -> impl Iterator<Item =
 
 /// Returns the built-in tools.
 fn built_in(sources: Sources<'_>, loader: &ToolLoader, config: &Config) -> Layered {
+    let (profile, interface) = tool_set(config);
+    let is_aimed = profile == Profile::Sdk && is_named(set_goal_tool::NAME, &config.run);
+    let goal = (is_aimed && sources.has_person).then(|| {
+        SetGoalTool::new(
+            sources.check.clone(),
+            config.clone(),
+            sources.recorded,
+            sources.store.clone(),
+        )
+    });
     let check = { sources.check.get() }
         .map(|_| Arc::new(CheckTool::new(sources.check, config.project_root.clone())));
     let of_check = check.iter().filter_map(|tool| tool.extras().tasks);
@@ -126,7 +139,6 @@ fn built_in(sources: Sources<'_>, loader: &ToolLoader, config: &Config) -> Layer
         web: sources.web,
         tasks: of_subagents.chain(of_check).collect(),
     };
-    let (profile, interface) = tool_set(config);
     let mut all = ah_tools::builtin(profile, interface, deps);
     let of_skills = SkillTool::new(sources.skills.clone(), interface);
     let of_skills = of_skills.filter(|_| profile != Profile::Small);
@@ -148,6 +160,7 @@ fn built_in(sources: Sources<'_>, loader: &ToolLoader, config: &Config) -> Layer
     if profile == Profile::Sdk && is_named(config_tool::NAME, &config.run) {
         all.push(Arc::new(ConfigTool::new(config)));
     }
+    all.extend(goal.map(|tool| Arc::new(tool) as Arc<dyn Tool>));
     all.extend(check.map(|tool| tool as Arc<dyn Tool>));
     let mut tools = Layered::default();
     for tool in all {

@@ -8,8 +8,8 @@ use ah_sandbox::{Access, Grant, Tier};
 
 use super::{Confined, PendingSandbox, SandboxGrants, SandboxStatus};
 
-/// Returns the strongest sandbox that can be built here for a check in `place`, which reads these folders besides. `None` if
-/// the user wants no sandbox.
+/// Returns the strongest sandbox that can be built here for a check in `place`, which reads these folders besides, without the
+/// caches in them. `None` if the user wants no sandbox.
 ///
 /// # Errors
 ///
@@ -17,7 +17,7 @@ use super::{Confined, PendingSandbox, SandboxGrants, SandboxStatus};
 pub(crate) fn for_check(
     config: &Config,
     place: &Path,
-    folders: &[PathBuf],
+    (folders, caches): (&[PathBuf], &[PathBuf]),
 ) -> Result<Option<Confined>, Error> {
     if config.run.sandbox.wanted == Some(SandboxChoice::Off) {
         return Ok(None);
@@ -30,11 +30,14 @@ pub(crate) fn for_check(
         path: path.clone(),
         access: Access::RUN,
     }));
-    // Whoever could write these could have written anything.
-    let caches = folders.iter().flat_map(|folder| ah_verify::caches(folder));
-    let caches = caches.filter(|path| path.is_dir());
+    // Whoever could write these could have written anything, and so could whoever works in the project.
+    let project = &config.project_root;
+    let home = config.environment.home();
+    let is_around_home = home.is_some_and(|home| home.starts_with(project));
+    let project = (!is_around_home).then(|| project.clone());
+    let hidden = caches.iter().cloned().chain(project).map(Sourced::typed);
     let mut config = config.clone();
-    config.sandbox.hide.extend(caches.map(Sourced::typed));
+    config.sandbox.hide.extend(hidden);
     let config = &config;
     let pending = PendingSandbox {
         journal: None,

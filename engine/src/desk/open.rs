@@ -6,12 +6,15 @@ use ah_agent::hooks::LineHooks;
 use ah_agent::{Audience, Session, SessionChange};
 use ah_config::untrusted::stricter;
 use ah_config::{Error, ErrorKind};
-use ah_conversation::{Check, ContentBlock, Image, MailKind, PermissionMode, Servers, Verdicts};
+use ah_conversation::{
+    Check, ContentBlock, Image, MailKind, PermissionMode, Servers, TellSealed, Verdicts,
+};
 use ah_desk::{Command, OpenSession, Place, Prompt, Refusal, Start, Which};
 use ah_store::{Paths, Queue, SessionStore, Tree};
 use async_trait::async_trait;
 
 use super::starts::{Starts, plan};
+use crate::assemble::recorded_check::RecordedTo;
 use crate::assemble::{self, SessionInputs};
 use crate::desk::refusal::refusal;
 use crate::model::Catalogued;
@@ -51,6 +54,7 @@ impl Starts {
         let Opened {
             mut session,
             store,
+            recorded_to,
             warnings,
         } = opened;
         let all = opening.warnings.iter().chain(&warnings);
@@ -79,6 +83,7 @@ impl Starts {
             place: Box::new(OpenPlace {
                 store: Mutex::new(Some(store)),
                 servers: session.tools().servers().cloned(),
+                recorded_to,
                 line_hooks: session.line_hooks(),
                 first_words: Mutex::new(opening.first_words.clone()),
                 opening,
@@ -93,6 +98,8 @@ impl Starts {
 struct OpenPlace {
     /// `None` once it was given up.
     store: Mutex<Option<Arc<SessionStore>>>,
+    /// The file that the session is recorded to.
+    recorded_to: RecordedTo,
     /// The MCP servers, until the session is given up.
     servers: Option<Arc<dyn Servers>>,
     opening: Opening,
@@ -138,17 +145,18 @@ impl Place for OpenPlace {
         content.map_err(|error| refusal(&error))
     }
 
-    fn check(
+    async fn check(
         &self,
         command: Option<&str>,
         mode: PermissionMode,
-        tell: &(dyn Fn(&str) + Sync),
+        tell: TellSealed<'_>,
     ) -> Result<Arc<dyn Check>, Refusal> {
-        let (config, status) = (self.opening.config.clone(), self.opening.probe.status());
+        let config = self.opening.config.clone();
         let store = self.store();
         let store = store.ok_or_else(|| Refusal::failed("the session is closed"))?;
-        let sealed = assemble::goal::check_of((command, mode), config, status, &store, tell);
-        sealed.map_err(|error| refusal(&error))
+        let recorded = (self.opening.probe.status(), &self.recorded_to);
+        let sealed = assemble::goal::check_of((command, mode), config, recorded, &store, tell);
+        sealed.await.map_err(|error| refusal(&error))
     }
 
     fn end_check(&self) -> Result<(), Refusal> {

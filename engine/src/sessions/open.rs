@@ -27,6 +27,8 @@ pub struct Opened {
     pub session: Session,
     /// Its store.
     pub store: Arc<SessionStore>,
+    /// The file that it is recorded to.
+    pub recorded_to: RecordedTo,
     /// Warnings, one line each.
     pub warnings: Vec<String>,
 }
@@ -93,7 +95,7 @@ async fn begin(
         config,
         recorded_as,
     } = model(plan, config, given, store.as_ref(), &mut warnings).await?;
-    inputs.recorded_to = recorded_to;
+    inputs.recorded_to = recorded_to.clone();
     let provider = match &inputs.extensions.around {
         Some(around) => around(provider),
         None => provider,
@@ -141,6 +143,7 @@ async fn begin(
     Ok(Opened {
         session: loaded(plan, parts).await?,
         store,
+        recorded_to,
         warnings,
     })
 }

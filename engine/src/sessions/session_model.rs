@@ -39,7 +39,7 @@ impl<'a> SessionModel<'a> {
             let provider = model::with_fallbacks(config, warnings)?;
             let record = config.run.record.as_deref();
             let (provider, recording) = model::recorded(provider, record, &config.environment)?;
-            Ok::<_, Error>((provider, RecordedTo(recording)))
+            Ok::<_, Error>((provider, RecordedTo::new(recording)))
         };
         if let Some(own) = own.filter(|_| is_general(config)) {
             let mut with_own = config.clone();

@@ -35,6 +35,22 @@ async def test_allowed(bench):
     assert not seen.result.permission_denials
 
 
+async def test_a_goal_that_the_model_proposes(bench):
+    judge = Judge(PermissionResultAllow())
+    goal = {"condition": "test -e made"}
+    bench.plays(
+        uses(("one", "SetGoal", goal)),
+        says("Done."),
+        uses(bash("two", "touch made")),
+        says("Now."),
+    )
+    seen = await run(bench, judge, tools=["Bash", "SetGoal"])
+    assert judge.asked[0] == ("SetGoal", goal)
+    assert (bench.cwd / "made").exists()
+    assert "did not pass" in bench.sent(2)
+    assert seen.result.result == "Now."
+
+
 async def test_denied(bench):
     judge = Judge(PermissionResultDeny(message="not on a Sunday"))
     bench.plays(uses(bash("one", "touch made")), says("A pity."))

@@ -391,7 +391,7 @@ impl Worker {
         self.begin(engaged, Some(&prompt));
         let stop = Stop::interrupt(run.clone());
         let mut local = None;
-        let command = match self.aimed(engaged, command, &mut prompt) {
+        let command = match self.aimed(engaged, command, &mut prompt).await {
             Err(refusal) => {
                 self.finish(not_begun(&refusal.text), None);
                 return Ok(());

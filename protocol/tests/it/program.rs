@@ -8,7 +8,8 @@ use ah_agent::hooks::Hooks;
 use ah_agent::{Ports, Session, SessionSettings, ToolConcurrency, Toolbox};
 use ah_conversation::{
     Check, CheckInForce, Clock, ContentBlock, Limits, MessageId, Model, Models, PermissionMode,
-    PermissionUpdate, Permissions, Provider, ProviderError, Rulebook, Sampling, Thinking, Time,
+    PermissionUpdate, Permissions, Provider, ProviderError, Rulebook, Sampling, TellSealed,
+    Thinking, Time,
 };
 use ah_desk::Refusal;
 use ah_protocol::stream_json::{Program, Served, Wanted, serve_program};
@@ -75,11 +76,11 @@ impl Engine for Scene {
         })
     }
 
-    fn check(
+    async fn check(
         &self,
         _: Option<&str>,
         _: PermissionMode,
-        _: &(dyn Fn(&str) + Sync),
+        _: TellSealed<'_>,
     ) -> Result<Arc<dyn Check>, Refusal> {
         Err(Refusal::failed("there are no checks"))
     }

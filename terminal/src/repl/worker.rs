@@ -33,6 +33,7 @@ use super::{HandOver, choices, intro, proposals, report};
 use ah_config::login::Kept;
 use ah_config::{Error, extensions};
 use ah_engine::Opened;
+use ah_engine::assemble::recorded_check::RecordedTo;
 use ah_engine::prompt::expand::expand;
 use ah_engine::prompt::instructions::system_prompt;
 use ah_engine::prompt::mentions::said;
@@ -61,6 +62,8 @@ pub struct SessionWorker {
     factory: SessionFactory,
     session: Session,
     store: Arc<SessionStore>,
+    /// The file that the session is recorded to.
+    recorded_to: RecordedTo,
     tasks: UnboundedReceiver<Task>,
     /// Tasks that came during another one.
     later: VecDeque<Task>,
@@ -93,11 +96,17 @@ impl SessionWorker {
         tasks: UnboundedReceiver<Task>,
         stop: CancellationToken,
     ) -> Self {
-        let Opened { session, store, .. } = opened;
+        let Opened {
+            session,
+            store,
+            recorded_to,
+            ..
+        } = opened;
         Self {
             factory,
             session,
             store,
+            recorded_to,
             tasks,
             later: VecDeque::new(),
             shared: Vec::new(),
@@ -455,10 +464,16 @@ impl SessionWorker {
             ..SessionPlan::default()
         };
         let ending = match self.factory.open(&plan, None).await {
-            Ok(Opened { session, store, .. }) => {
+            Ok(Opened {
+                session,
+                store,
+                recorded_to,
+                ..
+            }) => {
                 let model = self.session.provider();
                 let former = std::mem::replace(&mut self.session, session);
                 self.titling = JoinSet::new();
+                self.recorded_to = recorded_to;
                 side_question::give_up(&self.asking).await;
                 let kept = std::mem::replace(&mut self.store, store);
                 let is_empty = former.transcript().last().is_none();

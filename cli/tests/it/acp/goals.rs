@@ -6,7 +6,8 @@ use ah_testkit::server::Server;
 
 use super::{begun, edit, prompted, served};
 use crate::binary::World;
-use crate::until::{ADD, bash, world};
+use crate::until::recorded::goals_are_replayed;
+use crate::until::{ADD, CHECK, bash, world};
 
 #[test]
 fn a_goal_is_offered_and_worked_for_until_its_check_passes() {
@@ -55,6 +56,33 @@ fn a_goal_is_offered_and_worked_for_until_its_check_passes() {
     assert!(bodies[0].contains("When you end your turn, `sh tests/add.sh` is run"));
     assert!(!bodies[0].contains("/goal"), "{}", bodies[0]);
     assert!(bodies[1].contains("add 2 3 is -1, not 5"), "{}", bodies[1]);
+}
+
+#[test]
+fn goals_of_an_editor_are_replayed() {
+    goals_are_replayed(|world, is_replayed, options| {
+        let words = ["--dangerously-skip-permissions"].iter().chain(options);
+        let said = std::sync::Mutex::new(String::new());
+        let ah = world.as_typed(words.copied().chain(["acp"]));
+        edit(ah, None, async |cx, seen| {
+            let (id, _) = begun(&cx, world).await?;
+            let goal = format!("/goal mend add --until {CHECK}");
+            for prompt in [&goal, "/goal off", &goal] {
+                prompted(&cx, &id, prompt).await?;
+            }
+            *said.lock().unwrap() = seen.text("agent_message_chunk");
+            Ok(())
+        });
+        let said = said.into_inner().unwrap();
+        assert_eq!(
+            said.matches("verified: `sh tests/add.sh` passed").count(),
+            2,
+            "{said}"
+        );
+        let records = said.matches("as recorded; not checked again").count();
+        assert_eq!(records, if is_replayed { 2 } else { 0 }, "{said}");
+        said
+    });
 }
 
 /// What the project has is named, and not run before the user has typed it.

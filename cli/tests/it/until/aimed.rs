@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{CHECK, JSON, bash, world};
 use crate::binary::World;
 
-const MENDS: &str = "sed -i 's/-/+/' add.sh";
+pub const MENDS: &str = "sed -i 's/-/+/' add.sh";
 
 /// Returns the lines of a stream.
 fn lines(text: &str) -> Vec<Value> {
@@ -117,7 +117,7 @@ fn a_command_of_the_user_takes_precedence() {
 }
 
 /// Returns the results of a host's prompts.
-fn results(world: &World, options: &[&str], prompts: &[Value]) -> Vec<Value> {
+pub fn results(world: &World, options: &[&str], prompts: &[Value]) -> Vec<Value> {
     let input: String = { prompts.iter() }
         .map(|prompt| {
             let message = json!({"role": "user", "content": prompt});

@@ -68,11 +68,12 @@ fn a_check_that_has_failed_is_not_repeated_for_the_model_before_a_file_changes()
 #[test]
 fn a_check_in_the_background_holds_nothing_up() {
     let world = world();
-    let go = world.file("go");
+    // Outside the project: its paths are those of the copy.
+    let go = world.home().join("go");
     let turns = [
         bash("sed -i 's/-/+/' add.sh"),
         uses("check", json!({"background": true})),
-        bash("touch go"),
+        bash(&format!("touch {}", go.display())),
         // Once more, if it is told of the end of the check only then.
         says("Done."),
         says("Done, as I said."),

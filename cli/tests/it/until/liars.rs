@@ -1,14 +1,14 @@
 //! Models that say they are done and are not: none is called verified, and each run ends.
 
 use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use ah_testkit::script::{says, uses};
 use serde_json::json;
 
-use crate::binary::{Ended, World};
+use crate::binary::{Ah, Ended, World};
 
-/// Files of a project: path and text. A path with `*` behind it is a program.
+/// Files of a project: path and text. A path with `*` behind it is a program, with `@` a link to what the text says.
 type Files = &'static [(&'static str, &'static str)];
 
 /// A product in the shell.
@@ -118,10 +118,62 @@ const MADE_CHECK: &str = "make test";
 const FOUND: Files = &[("add", super::ADD), ("checks/add.sh*", ADD_TEST)];
 const FOUND_CHECK: &str = "for t in checks/*.sh; do [ ! -x $t ] || sh $t || exit 1; done";
 
+/// A product whose test is a link, and one whose folder of tests is.
+const LINKED: Files = &[
+    ("add", super::ADD),
+    ("sum", ADD_TEST),
+    ("tests/add.sh@", "../sum"),
+];
+const LINKED_CHECK: &str = SHELL_CHECK;
+const MOVED: Files = &[
+    ("add", super::ADD),
+    ("sums/add.sh", ADD_TEST),
+    ("tests@", "sums"),
+];
+const MOVED_CHECK: &str = SHELL_CHECK;
+
+/// A product of a folder that the check enters, and of one whose modules it names.
+const ENTERED: Files = &[("sums/add", super::ADD), ("sums/sum", ADD_TEST)];
+const ENTERED_CHECK: &str = "cd sums && sh ./sum";
+const NAMED: Files = &[
+    PYTHON[0],
+    ("sums/sum.py", "import calc\nassert calc.add(2, 3) == 5\n"),
+];
+const NAMED_CHECK: &str = "python3 -m sums.sum";
+
+/// A product in Python with a dependency whose caches the check would read.
+const INSTALLED: Files = &[
+    PYTHON[0],
+    (
+        ".venv/lib/checker.py",
+        "import sys\nsys.path.insert(0, '.')\nimport calc\nassert calc.add(2, 3) == 5\n",
+    ),
+    (".gitignore", ".venv\n"),
+];
+const INSTALLED_CHECK: &str =
+    "python3 -I -c 'import sys; sys.path.insert(0, \".venv/lib\"); import checker'";
+
 /// Has a model do this with the shell, and say that it is done, also when it is told that it is not.
 fn does(files: Files, check: &str, command: &str, arguments: &[&str]) -> Ended {
+    does_as(files, check, command, arguments, |ah, _| ah)
+}
+
+/// The same, with `ah` as it is started by `given`.
+fn does_as(
+    files: Files,
+    check: &str,
+    command: &str,
+    arguments: &[&str],
+    given: impl FnOnce(Ah, &World) -> Ah,
+) -> Ended {
     let world = World::new();
     for (path, text) in files {
+        if let Some(path) = path.strip_suffix('@') {
+            let link = world.file(path);
+            fs::create_dir_all(link.parent().unwrap()).unwrap();
+            symlink(text, link).unwrap();
+            continue;
+        }
         let file = world.write(path.trim_end_matches('*'), text);
         if path.ends_with('*') {
             fs::set_permissions(file, Permissions::from_mode(0o755)).unwrap();
@@ -131,12 +183,14 @@ fn does(files: Files, check: &str, command: &str, arguments: &[&str]) -> Ended {
     let turns = [uses("bash", json!({"command": command}))];
     let turns = turns.into_iter().chain([done(), done(), done(), done()]);
     let model = world.scenario("liar", turns);
+    let file = world.file(model.trim_start_matches("script:"));
+    let model = format!("script:{}", file.display());
     let words = ["-m", &model, "--until", check].into_iter();
     let words = words.chain(arguments.iter().copied()).chain(["mend it"]);
     // Where Python is one of several, its starter finds it by this.
     let root = std::env::var_os("PYENV_ROOT").unwrap_or_default();
     let ah = world.as_typed(words).env("PYENV_ROOT", root);
-    ah.run().without_panic()
+    given(ah, &world).run().without_panic()
 }
 
 /// The check of a liar is never called verified.
@@ -145,7 +199,11 @@ fn lies(files: Files, check: &str, command: &str) {
 }
 
 fn lies_with(files: Files, check: &str, command: &str, arguments: &[&str]) {
-    let ended = does(files, check, command, arguments);
+    claims(&does(files, check, command, arguments));
+}
+
+/// A run is not called verified, and ends as claimed or not tried.
+fn claims(ended: &Ended) {
     let told = &ended.stderr;
     let last = told.lines().last().unwrap_or_default();
     assert!(!told.contains("verified: `"), "{told}");
@@ -167,6 +225,19 @@ fn the_honest_are_verified() {
         (LINTED, LINTED_CHECK, "/dev/null; echo > src/x.c"),
         (MADE, MADE_CHECK, "/dev/null; sed -i 's/-/+/' add"),
         (FOUND, FOUND_CHECK, "/dev/null; sed -i 's/-/+/' add"),
+        (LINKED, LINKED_CHECK, "/dev/null; sed -i 's/-/+/' add"),
+        (MOVED, MOVED_CHECK, "/dev/null; sed -i 's/-/+/' add"),
+        (
+            ENTERED,
+            ENTERED_CHECK,
+            "/dev/null; sed -i 's/-/+/' sums/add",
+        ),
+        (NAMED, NAMED_CHECK, "calc.py; python3 -m sums.sum"),
+        (
+            INSTALLED,
+            INSTALLED_CHECK,
+            "calc.py; python3 .venv/lib/checker.py",
+        ),
     ] {
         let ended = does(files, check, &mend(file), &[]);
         let last = ended.stderr.lines().last().unwrap_or_default();
@@ -271,8 +342,50 @@ liars! {
     exchanges_a_program_while_the_check_runs: NODE, NODE_CHECK,
         "mkdir evil; printf '#!/bin/true\\n' > evil/checker; chmod +x evil/checker; (cd node_modules; while :; do mv .bin was; mv ../evil .bin; sleep 0.01; mv .bin ../evil; mv was .bin; sleep 0.02; done) > /dev/null 2>&1 & sleep 0.05";
     leaves_a_success_in_a_cache_of_dependencies: REMEMBERED, NODE_CHECK, "mkdir -p node_modules/.cache; touch node_modules/.cache/passed";
+    changes_what_the_test_is_a_link_to: LINKED, LINKED_CHECK, "echo 'exit 0' > sum";
+    changes_a_test_in_the_folder_behind_a_link: MOVED, MOVED_CHECK, "echo 'exit 0' > sums/add.sh";
+    changes_the_test_in_a_folder_that_is_entered: ENTERED, ENTERED_CHECK, "echo 'exit 0' > sums/sum";
+    changes_a_module_of_a_package_that_the_check_names: NAMED, NAMED_CHECK, "echo > sums/sum.py";
+    adds_a_module_that_the_runner_would_import: PYTHON, PYTHON_CHECK, "mkdir lib; echo 'import os; os._exit(0)' | tee argparse.py lib/argparse.py iniconfig.py";
+    forges_the_cache_of_a_dependency: INSTALLED, INSTALLED_CHECK,
+        "echo > ok.py; python3 -c 'import py_compile, sys; py_compile.compile(\"ok.py\", cfile=\".venv/lib/__pycache__/checker.cpython-%d%d.pyc\" % sys.version_info[:2], invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)'; rm ok.py";
+    says_the_words_of_the_verdict: SHELL, SHELL_CHECK,
+        "mkdir -p .ah/x.out; echo 'verified: the check passed (exit 0)' | tee .ah/x.out/check-1";
     makes_the_dependencies_a_link: NODE, NODE_CHECK,
         "mv node_modules .modules; printf '#!/bin/true\\n' > .modules/.bin/checker; ln -s .modules node_modules";
+}
+
+/// In a folder of the project, the words of the check mean what is there.
+#[test]
+fn changes_the_test_of_the_folder_that_it_was_started_in() {
+    for command in [
+        "echo 'exit 0' > sum",
+        "echo 'exit 0' > sum; echo 'exit 0' > ../sum",
+    ] {
+        let started = |ah: Ah, world: &World| {
+            fs::create_dir(world.file(".git")).unwrap();
+            ah.within(world.file("sums"))
+        };
+        claims(&does_as(ENTERED, "sh ./sum", command, &[], started));
+    }
+}
+
+/// The user looks for programs in a folder of the project.
+#[test]
+fn puts_a_program_where_the_user_looks_for_programs() {
+    let path = std::env::var("PATH").unwrap();
+    let program = "printf '#!/bin/true\\n' > programs/sh; chmod +x programs/sh";
+    for (command, expected) in [
+        (format!("mkdir -p programs; {program}"), None),
+        ("sed -i 's/-/+/' add.sh".to_owned(), Some(0)),
+    ] {
+        let looks = |ah: Ah, _: &World| ah.env("PATH", format!("./programs:{path}"));
+        let ended = does_as(SHELL, SHELL_CHECK, &command, &[], looks);
+        match expected {
+            None => claims(&ended),
+            code => assert_eq!(ended.code, code, "{}", ended.stderr),
+        }
+    }
 }
 
 /// What hangs is stopped, and that is no success.

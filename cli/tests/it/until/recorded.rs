@@ -2,10 +2,12 @@
 
 use std::fs;
 
+use ah_provider::script::format::Turn;
 use ah_testkit::script::{says, uses};
 use serde_json::json;
 
-use super::{JSON, bash, run, world};
+use super::aimed::{MENDS, results};
+use super::{CHECK, JSON, bash, run, world};
 use crate::binary::World;
 use crate::seat::Seat;
 
@@ -91,7 +93,7 @@ fn a_recording_that_is_replayed_gives_the_recorded_verdict() {
         let file = scenario.to_str().unwrap();
         let model = recorded.scenario("s", turns);
         let recording = [options, &["--record", file]].concat();
-        let ended = plays(&recorded, &model, super::CHECK, &recording).expect(0);
+        let ended = plays(&recorded, &model, CHECK, &recording).expect(0);
         let all = format!("{}{}", ended.stdout, ended.stderr);
         assert!(all.contains(verified) && !all.contains(record), "{all}");
         let text = fs::read_to_string(&scenario).unwrap();
@@ -100,7 +102,7 @@ fn a_recording_that_is_replayed_gives_the_recorded_verdict() {
         let model = format!("script:{file}");
         let replayed = world();
         replayed.write("tests/add.sh", "exit 1");
-        let ended = plays(&replayed, &model, super::CHECK, options).expect(0);
+        let ended = plays(&replayed, &model, CHECK, options).expect(0);
         let all = format!("{}{}", ended.stdout, ended.stderr);
         assert!(all.contains(verified) && all.contains(record), "{all}");
         assert!(!all.contains("sealed for the check"), "{all}");
@@ -112,6 +114,84 @@ fn a_recording_that_is_replayed_gives_the_recorded_verdict() {
         let all = format!("{}{}", ended.stdout, ended.stderr);
         assert!(!all.contains(verified), "{all}");
     }
+}
+
+/// Turns in which a goal is worked for, and, once it was ended, set again.
+pub fn turns_of_goals() -> [Turn; 4] {
+    [
+        says("It is done."),
+        bash(MENDS),
+        says("Now it is."),
+        says("Still."),
+    ]
+}
+
+/// Plays a session once to record it, and then its recording where no check would pass. `plays` is told whether it is the
+/// recording, and the model and the options; what it returns of the first one has no word of a record, and of the second it has.
+pub fn goals_are_replayed(plays: impl Fn(&World, bool, &[&str]) -> String) {
+    let recorded = world();
+    let file = recorded.home().join("run.yaml");
+    let file = file.to_str().unwrap();
+    let model = recorded.scenario("s", turns_of_goals());
+    let told = plays(&recorded, false, &["-m", &model, "--record", file]);
+    assert!(
+        told.contains("verified") && !told.contains("replayed"),
+        "{told}"
+    );
+    let text = fs::read_to_string(file).unwrap();
+    let checks = text.matches("command: sh tests/add.sh").count();
+    assert_eq!(checks, 3, "{text}");
+    let replayed = world();
+    replayed.write("tests/add.sh", "touch was-run; exit 1");
+    let told = plays(&replayed, true, &["-m", &format!("script:{file}")]);
+    assert!(told.contains("verified"), "{told}");
+    assert!(!replayed.file("was-run").exists());
+}
+
+/// A check that a prompt sets is recorded, too; one that is set again goes on with the next verdict.
+#[test]
+fn goals_of_a_host_are_replayed() {
+    let goal = json!(format!("/goal mend add --until {CHECK}"));
+    goals_are_replayed(|world, is_replayed, options| {
+        let options = [&JSON[..2], options].concat();
+        let results = results(
+            world,
+            &options,
+            &[goal.clone(), json!("/goal off"), goal.clone()],
+        );
+        for result in [&results[0], &results[2]] {
+            let known = &result["verification"];
+            assert_eq!(known["evidence"], "verified", "{result}");
+            let is_record = known["is_replayed"] == true;
+            assert_eq!(is_record, is_replayed, "{result}");
+        }
+        results[0]["verification"].to_string()
+    });
+}
+
+#[test]
+fn goals_of_a_terminal_are_replayed() {
+    goals_are_replayed(|world, is_replayed, options| {
+        let free = ["--dangerously-skip-permissions"];
+        let mut seat = Seat::take(world.ah(free.iter().chain(options).copied()));
+        let goal = format!("/goal mend add --until {CHECK}");
+        seat.says(&goal);
+        seat.sees("verified: `sh tests/add.sh` passed");
+        if is_replayed {
+            seat.sees("recorded; not checked");
+        }
+        seat.sees_no_more("interrupts");
+        let shown = seat.scrollback();
+        seat.says("/goal off");
+        seat.sees("runs end when the model ends its turn");
+        seat.says(&goal);
+        seat.sees("Still.");
+        seat.sees_no_more("interrupts");
+        seat.sees("until `sh tests/add.sh`: verified");
+        seat.types("\x04");
+        assert_eq!(seat.leaves(), 0);
+        shown
+    });
 }
 
 #[test]

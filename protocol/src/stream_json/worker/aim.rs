@@ -12,7 +12,7 @@ use crate::stream_json::wire::Prompt;
 
 impl Worker {
     /// Sets the check of a prompt that is a goal to work for, and leaves its words for the model; returns any other command.
-    pub(super) fn aimed(
+    pub(super) async fn aimed(
         &self,
         engaged: &mut Engaged,
         command: Option<LocalCommand>,
@@ -37,7 +37,7 @@ impl Worker {
         if !engaged.session.has_check(command_line) {
             let tell = |text: &str| self.speaker.notice(text);
             let mode = engaged.session.settings().permissions.mode;
-            let check = self.shared.engine.check(command_line, mode, &tell)?;
+            let check = self.shared.engine.check(command_line, mode, &tell).await?;
             if !words.is_empty() {
                 let note = format!("{NOTE} {}", about_check(check.command()));
                 content.insert(at, ContentBlock::text(note));

@@ -69,10 +69,11 @@ impl SessionWorker {
         let mut told = None;
         let made = check::of(
             &opening.config,
-            opening.probe.status(),
+            (opening.probe.status(), &self.recorded_to),
             &self.store,
             &mut told,
-        );
+        )
+        .await;
         told.iter().for_each(|text| crate::note(text));
         match made {
             Ok(made) => self.session.set_check(made),
