@@ -9,8 +9,8 @@ use ah_conversation::{CheckInForce, Limits, Permissions, Sampling, Thinking};
 use crate::AnswerForm;
 use crate::prompt::PromptSource;
 
-/// Settings of a session.
-#[derive(Debug, Clone)]
+/// Settings of a session. By default it has no system prompt, asks about all that may change something, and has no limits.
+#[derive(Debug, Clone, Default)]
 pub struct SessionSettings {
     /// Source of the system prompt. A branch keeps the one that it began with; what differs later is told in messages.
     pub prompt: PromptSource,

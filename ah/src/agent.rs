@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use ah_agent::hooks::{HookSession, Hooks};
 use ah_agent::{
-    Audience, Ports, Ready, RunOutcome, Session, SessionSettings, SessionUpdate, Stop,
-    ToolConcurrency, Toolbox, Watcher,
+    Audience, Ports, Ready, RunOutcome, Session, SessionSettings, SessionUpdate, Stop, Toolbox,
+    Watcher,
 };
 use ah_config::Error;
 use ah_conversation::{
-    CheckInForce, Clock as _, ContentBlock, Cost, Event, Host, Limits, Message, Nobody,
-    PermissionMode, PermissionUpdate, Permissions, Rulebook, Sampling, Store, Thinking,
+    Clock as _, ContentBlock, Cost, Event, Host, Limits, Message, Nobody, PermissionMode,
+    PermissionUpdate, Permissions, Rulebook, Store, Thinking,
 };
 use ah_ids::SystemClock;
 use tokio_util::sync::CancellationToken;
@@ -255,9 +255,6 @@ fn settings(
         _ => Vec::new(),
     };
     SessionSettings {
-        setup: None,
-        plan_instructions: None,
-        tool_aliases: Arc::default(),
         prompt: prompt.into(),
         limits: Limits {
             max_turns: options.max_turns,
@@ -271,17 +268,11 @@ fn settings(
             .timeout
             .map(|time| time.as_millis().try_into().unwrap_or(u64::MAX)),
         permissions,
-        concurrency: ToolConcurrency::Auto,
-        max_messages: None,
-        max_result_chars: None,
-        must_produce: None,
-        check: CheckInForce::default(),
-        answer_form: None,
         thinking: Thinking {
             budget: options.max_thinking_tokens,
             effort: options.effort,
         },
-        sampling: Sampling::default(),
+        ..SessionSettings::default()
     }
 }
 

@@ -6,13 +6,12 @@ use std::time::Duration;
 
 use ah_agent::hooks::{HookSession, Hooks};
 use ah_agent::{
-    Audience, Ports, Ready, RunOutcome, Session, SessionSettings, SessionUpdate, Stop,
-    ToolConcurrency, Toolbox, Watcher, no_variables,
+    Audience, Ports, Ready, RunOutcome, Session, SessionSettings, SessionUpdate, Stop, Toolbox,
+    Watcher, no_variables,
 };
 use ah_conversation::{
-    CheckInForce, Clock, ContentBlock, EventKind, ExitReason, Limits, Message, MessageId,
-    PatternRoots, PermissionMode, PermissionUpdate, Permissions, Provider, Rulebook, Sampling,
-    Store as _, StoreError, Thinking, Time,
+    Clock, ContentBlock, EventKind, ExitReason, Message, MessageId, PatternRoots, PermissionMode,
+    PermissionUpdate, Permissions, Provider, Rulebook, Store as _, StoreError, Time,
 };
 use ah_sandbox::sqlite::disk::mount;
 use ah_store::{OpenError, Paths, SessionStore, Sessions, Tree};
@@ -297,12 +296,7 @@ pub(crate) fn ports(world: &Arc<World>, store: Arc<SimulatedStore>, process: &Pr
 
 pub(crate) fn settings(world: &World) -> SessionSettings {
     SessionSettings {
-        setup: None,
-        plan_instructions: None,
-        tool_aliases: Arc::default(),
         prompt: vec!["You are simulated.".to_owned()].into(),
-        limits: Limits::default(),
-        timeout_ms: None,
         permissions: Permissions {
             mode: PermissionMode::BypassPermissions,
             places: PatternRoots {
@@ -311,13 +305,6 @@ pub(crate) fn settings(world: &World) -> SessionSettings {
             },
             ..Permissions::default()
         },
-        concurrency: ToolConcurrency::Auto,
-        max_messages: None,
-        max_result_chars: None,
-        answer_form: None,
-        must_produce: None,
-        check: CheckInForce::default(),
-        thinking: Thinking::default(),
-        sampling: Sampling::default(),
+        ..SessionSettings::default()
     }
 }

@@ -68,6 +68,12 @@ impl fmt::Debug for PromptSource {
     }
 }
 
+impl Default for PromptSource {
+    fn default() -> Self {
+        Self::from(SystemPrompt::default())
+    }
+}
+
 impl From<SystemPrompt> for PromptSource {
     /// Returns a source whose prompt never changes.
     fn from(prompt: SystemPrompt) -> Self {

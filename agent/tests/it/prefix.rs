@@ -14,12 +14,12 @@ use ah_agent::hooks::Hooks;
 use ah_agent::prompt::{ProjectFile, Prompt, PromptContext, PromptSource, SystemPrompt};
 use ah_agent::{
     Audience, Ports, Ready, Session, SessionChange, SessionSettings, SessionUpdate, Stop,
-    SubagentKinds, Subagents, ToolConcurrency, Toolbox, Watcher, no_variables,
+    SubagentKinds, Subagents, Toolbox, Watcher, no_variables,
 };
 use ah_conversation::{
-    CheckInForce, Completion, ContentBlock, Effort, EventKind, Limits, MailKind, Model, Models,
-    Output, PermissionMode, PermissionUpdate, Permissions, Provider, ProviderError, Rulebook,
-    Sampling, ServerPrompt, ServerStatus, Servers, ServersChange, Thinking, Tool,
+    Completion, ContentBlock, Effort, EventKind, Limits, MailKind, Model, Models, Output,
+    PermissionMode, PermissionUpdate, Permissions, Provider, ProviderError, Rulebook, ServerPrompt,
+    ServerStatus, Servers, ServersChange, Thinking, Tool,
 };
 use ah_testkit::bound::{Bound, BoundAnswer, BoundRecord, SUMMARIZED};
 use ah_testkit::world::World;
@@ -374,29 +374,19 @@ impl Life {
             .with_subagents(subagents)
             .with_servers(self.servers.clone(), Duration::ZERO);
         let settings = SessionSettings {
-            setup: None,
-            plan_instructions: None,
-            tool_aliases: Arc::default(),
             prompt: PromptSource::new(move || prompt(&around.lock().unwrap())),
             limits: Limits {
                 context_window: provider.model().context_window,
                 reserved_output: 1_000,
                 ..Limits::default()
             },
-            timeout_ms: None,
             permissions: Permissions {
                 mode: self.mode,
                 may_bypass: true,
                 ..Permissions::default()
             },
-            concurrency: ToolConcurrency::Auto,
-            max_messages: None,
-            max_result_chars: None,
-            answer_form: None,
-            must_produce: None,
-            check: CheckInForce::default(),
             thinking: self.thinking(),
-            sampling: Sampling::default(),
+            ..SessionSettings::default()
         };
         let ports = Ports {
             summarizer: provider.clone(),

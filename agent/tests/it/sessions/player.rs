@@ -9,13 +9,13 @@ use std::time::Duration;
 use ah_agent::hooks::Hooks;
 use ah_agent::{
     Audience, Ports, Ready, RunOutcome, Session, SessionChange, SessionSettings, SessionUpdate,
-    Stop, ToolConcurrency, Toolbox, Watcher, no_variables,
+    Stop, Toolbox, Watcher, no_variables,
 };
 use ah_conversation::{
-    Access, CheckInForce, Completion, Content, ContentBlock, Context, Delta, Environment, Image,
-    Input, Limits, MailKind, Model, Output, PermissionMode, PermissionUpdate, Permissions,
-    Provider, ResultBlock, Role, Rulebook, Sampling, ServerPrompt, ServerStatus, Servers,
-    ServersChange, StreamEvent, Thinking, Tool, ToolExtras, ToolSpec, ToolUse, Truncation,
+    Access, Completion, Content, ContentBlock, Context, Delta, Environment, Image, Input, Limits,
+    MailKind, Model, Output, PermissionMode, PermissionUpdate, Permissions, Provider, ResultBlock,
+    Role, Rulebook, ServerPrompt, ServerStatus, Servers, ServersChange, StreamEvent, Tool,
+    ToolExtras, ToolSpec, ToolUse, Truncation,
 };
 use ah_testkit::ids::SystemClock;
 use ah_testkit::provider;
@@ -219,28 +219,17 @@ impl World {
 
 fn settings(model: &Model) -> SessionSettings {
     SessionSettings {
-        setup: None,
-        plan_instructions: None,
-        tool_aliases: Arc::default(),
         prompt: vec!["You are tested.".to_owned()].into(),
         limits: Limits {
             context_window: model.context_window,
             reserved_output: model.max_output,
             ..Limits::default()
         },
-        timeout_ms: None,
         permissions: Permissions {
             mode: PermissionMode::BypassPermissions,
             ..Permissions::default()
         },
-        concurrency: ToolConcurrency::Auto,
-        max_messages: None,
-        max_result_chars: None,
-        must_produce: None,
-        check: CheckInForce::default(),
-        answer_form: None,
-        thinking: Thinking::default(),
-        sampling: Sampling::default(),
+        ..SessionSettings::default()
     }
 }
 
