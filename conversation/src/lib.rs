@@ -123,7 +123,7 @@ pub use shortened::shortened;
 pub use steering::{Steered, may_hold_steering, steered_by, steered_in, steering_names};
 pub use store::{
     Branch, CallFinish, CallStart, Mail, MailKind, Mailbox, OutputPage, Record, SharedState, Store,
-    StoreError,
+    StoreError, StoreLayer,
 };
 pub use task::{Task, TaskEnding, TaskKind, TaskSink, TaskTail, TaskUpdate, TaskUsage, Tasks};
 pub use thinking::{Effort, Thinking};

@@ -45,6 +45,58 @@ pub trait Store: Send + Sync {
     fn branch(self: Arc<Self>, branch: Branch) -> Arc<dyn Store>;
 }
 
+/// A layer over another store, which does all that it has no say in.
+#[async_trait]
+pub trait StoreLayer: Send + Sync + 'static {
+    /// The store below.
+    fn below(&self) -> &dyn Store;
+
+    /// As [`Store::append`].
+    async fn append(&self, records: Vec<Record>) -> Result<(), StoreError>;
+
+    /// As [`Store::mailbox`].
+    fn mailbox(&self) -> Option<&dyn Mailbox>;
+
+    /// As [`Store::branch`].
+    fn branch(self: Arc<Self>, branch: Branch) -> Arc<dyn Store>;
+}
+
+#[async_trait]
+impl<L: StoreLayer> Store for L {
+    async fn load(&self) -> Result<Transcript, StoreError> {
+        self.below().load().await
+    }
+
+    async fn append(&self, records: Vec<Record>) -> Result<(), StoreError> {
+        StoreLayer::append(self, records).await
+    }
+
+    async fn output(
+        &self,
+        call: &ToolUseId,
+        offset: usize,
+        limit: usize,
+    ) -> Result<Option<OutputPage>, StoreError> {
+        self.below().output(call, offset, limit).await
+    }
+
+    fn spool_path(&self, call: &ToolUseId) -> PathBuf {
+        self.below().spool_path(call)
+    }
+
+    fn mailbox(&self) -> Option<&dyn Mailbox> {
+        StoreLayer::mailbox(self)
+    }
+
+    fn shared(&self) -> Option<&dyn SharedState> {
+        self.below().shared()
+    }
+
+    fn branch(self: Arc<Self>, branch: Branch) -> Arc<dyn Store> {
+        StoreLayer::branch(self, branch)
+    }
+}
+
 /// The messages that other processes have queued for a conversation.
 #[async_trait]
 pub trait Mailbox: Send + Sync {

@@ -1,13 +1,9 @@
 //! A conversation's store that also receives messages of the team.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ah_conversation::{
-    Branch, Mail, MailKind, Mailbox, OutputPage, Record, SharedState, Store, StoreError, ToolUseId,
-    Transcript,
-};
+use ah_conversation::{Branch, Mail, MailKind, Mailbox, Record, Store, StoreError, StoreLayer};
 use async_trait::async_trait;
 
 use super::{Team, record};
@@ -31,9 +27,9 @@ impl Team {
 }
 
 #[async_trait]
-impl Store for Addressed {
-    async fn load(&self) -> Result<Transcript, StoreError> {
-        self.store.load().await
+impl StoreLayer for Addressed {
+    fn below(&self) -> &dyn Store {
+        &*self.store
     }
 
     async fn append(&self, mut records: Vec<Record>) -> Result<(), StoreError> {
@@ -51,25 +47,8 @@ impl Store for Addressed {
         Ok(())
     }
 
-    async fn output(
-        &self,
-        call: &ToolUseId,
-        offset: usize,
-        limit: usize,
-    ) -> Result<Option<OutputPage>, StoreError> {
-        self.store.output(call, offset, limit).await
-    }
-
-    fn spool_path(&self, call: &ToolUseId) -> PathBuf {
-        self.store.spool_path(call)
-    }
-
     fn mailbox(&self) -> Option<&dyn Mailbox> {
         Some(self)
-    }
-
-    fn shared(&self) -> Option<&dyn SharedState> {
-        self.store.shared()
     }
 
     fn branch(self: Arc<Self>, branch: Branch) -> Arc<dyn Store> {

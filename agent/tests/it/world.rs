@@ -12,14 +12,14 @@ use ah_agent::agents::{Agent, Agents};
 use ah_agent::hooks::{Hook, HookSession, Hooks};
 use ah_agent::{
     Audience, Leaving, Ports, Ready, RunOutcome, Session, SessionSettings, SessionUpdate, Stop,
-    SubagentKinds, Subagents, ToolConcurrency, Toolbox, Watcher, no_variables,
+    SubagentKinds, Subagents, Toolbox, Watcher, no_variables,
 };
 use ah_conversation::{
-    Access, Branch, CheckInForce, ContentBlock, Context, Elicitation, ElicitationAnswer, Host,
-    HostPermission, Input, Limits, MailKind, Mailbox, Message, Nobody, Output, OutputPage,
-    PermissionAnswer, PermissionMode, PermissionRequest, PermissionUpdate, Permissions, Provider,
-    Record, Request, Rulebook, Sampling, SharedState, Store, StoreError, TaskUpdate, Thinking,
-    Tool, ToolExtras, ToolSpec, ToolUse, ToolUseId, Transcript, Truncation,
+    Access, Branch, ContentBlock, Context, Elicitation, ElicitationAnswer, Host, HostPermission,
+    Input, Limits, MailKind, Mailbox, Message, Nobody, Output, OutputPage, PermissionAnswer,
+    PermissionMode, PermissionRequest, PermissionUpdate, Permissions, Provider, Record, Request,
+    Rulebook, Store, StoreError, StoreLayer, TaskUpdate, Tool, ToolExtras, ToolSpec, ToolUse,
+    Truncation,
 };
 use ah_testkit::script::{Scenario, Scripted, Turn, scenario};
 use ah_testkit::show;
@@ -74,27 +74,16 @@ impl World {
             ..scenario
         });
         let settings = SessionSettings {
-            setup: None,
-            plan_instructions: None,
-            tool_aliases: Arc::default(),
             prompt: vec!["You are tested.".to_owned()].into(),
             limits: Limits {
                 context_window: provider.model().context_window,
                 ..Limits::default()
             },
-            timeout_ms: None,
             permissions: Permissions {
                 mode: PermissionMode::BypassPermissions,
                 ..Permissions::default()
             },
-            concurrency: ToolConcurrency::Auto,
-            max_messages: None,
-            max_result_chars: None,
-            answer_form: None,
-            must_produce: None,
-            check: CheckInForce::default(),
-            thinking: Thinking::default(),
-            sampling: Sampling::default(),
+            ..SessionSettings::default()
         };
         Self {
             provider,
@@ -533,9 +522,9 @@ impl Mortal {
 }
 
 #[async_trait]
-impl Store for Mortal {
-    async fn load(&self) -> Result<Transcript, StoreError> {
-        self.store.load().await
+impl StoreLayer for Mortal {
+    fn below(&self) -> &dyn Store {
+        &*self.store
     }
 
     async fn append(&self, records: Vec<Record>) -> Result<(), StoreError> {
@@ -562,25 +551,8 @@ impl Store for Mortal {
         self.store.append(records).await
     }
 
-    async fn output(
-        &self,
-        call: &ToolUseId,
-        offset: usize,
-        limit: usize,
-    ) -> Result<Option<OutputPage>, StoreError> {
-        self.store.output(call, offset, limit).await
-    }
-
-    fn spool_path(&self, call: &ToolUseId) -> PathBuf {
-        self.store.spool_path(call)
-    }
-
     fn mailbox(&self) -> Option<&dyn Mailbox> {
         self.store.mailbox()
-    }
-
-    fn shared(&self) -> Option<&dyn SharedState> {
-        self.store.shared()
     }
 
     fn branch(self: Arc<Self>, branch: Branch) -> Arc<dyn Store> {

@@ -2,13 +2,11 @@
 //! files than the conversation tells of.
 
 use std::collections::HashSet;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ah_conversation::{
-    Branch, CallStart, Mailbox, OutputPage, Record, SharedState, Store, StoreError, ToolUseId,
-    Transcript,
+    Branch, CallStart, Mailbox, Record, Store, StoreError, StoreLayer, ToolUseId,
 };
 use ah_engine::warn::Warn;
 use ah_store::SessionStore;
@@ -89,9 +87,9 @@ fn may_change(start: &CallStart) -> bool {
 }
 
 #[async_trait]
-impl Store for FilesFirst {
-    async fn load(&self) -> Result<Transcript, StoreError> {
-        self.inner.load().await
+impl StoreLayer for FilesFirst {
+    fn below(&self) -> &dyn Store {
+        &*self.inner
     }
 
     async fn append(&self, mut records: Vec<Record>) -> Result<(), StoreError> {
@@ -131,25 +129,8 @@ impl Store for FilesFirst {
         self.inner.append(records).await
     }
 
-    async fn output(
-        &self,
-        call: &ToolUseId,
-        offset: usize,
-        limit: usize,
-    ) -> Result<Option<OutputPage>, StoreError> {
-        self.inner.output(call, offset, limit).await
-    }
-
-    fn spool_path(&self, call: &ToolUseId) -> PathBuf {
-        self.inner.spool_path(call)
-    }
-
     fn mailbox(&self) -> Option<&dyn Mailbox> {
         self.inner.mailbox()
-    }
-
-    fn shared(&self) -> Option<&dyn SharedState> {
-        self.inner.shared()
     }
 
     fn branch(self: Arc<Self>, branch: Branch) -> Arc<dyn Store> {

@@ -1,11 +1,9 @@
 //! Subagents in tests: a conversation in the session's store, and models.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use ah_conversation::{
-    Branch, Mailbox, Model, Models, OutputPage, Provider, ProviderError, Record, SharedState,
-    Store, StoreError, ToolUseId, Transcript,
+    Branch, Mailbox, Model, Models, Provider, ProviderError, Record, Store, StoreError, StoreLayer,
 };
 use async_trait::async_trait;
 
@@ -18,9 +16,9 @@ pub(super) struct Below {
 }
 
 #[async_trait]
-impl Store for Below {
-    async fn load(&self) -> Result<Transcript, StoreError> {
-        self.store.load().await
+impl StoreLayer for Below {
+    fn below(&self) -> &dyn Store {
+        &*self.store
     }
 
     async fn append(&self, records: Vec<Record>) -> Result<(), StoreError> {
@@ -28,29 +26,12 @@ impl Store for Below {
         self.store.append(records).await
     }
 
-    async fn output(
-        &self,
-        call: &ToolUseId,
-        offset: usize,
-        limit: usize,
-    ) -> Result<Option<OutputPage>, StoreError> {
-        self.store.output(call, offset, limit).await
-    }
-
-    fn spool_path(&self, call: &ToolUseId) -> PathBuf {
-        self.store.spool_path(call)
-    }
-
     fn mailbox(&self) -> Option<&dyn Mailbox> {
         self.store.mailbox()
     }
 
-    fn shared(&self) -> Option<&dyn SharedState> {
-        self.store.shared()
-    }
-
     fn branch(self: Arc<Self>, branch: Branch) -> Arc<dyn Store> {
-        self.mortal.clone().branch(branch)
+        StoreLayer::branch(self.mortal.clone(), branch)
     }
 }
 
