@@ -272,14 +272,7 @@ pub(crate) fn prompt(
     last: Option<&Arc<Message>>,
     content: Vec<ContentBlock>,
 ) -> Message {
-    Message {
-        id: clock.message_id(),
-        parent: last.map(|last| last.id.clone()),
-        seq: last.map_or(0, |last| last.seq + 1),
-        role: Role::User,
-        origin: Origin::Prompt,
-        created_at: clock.now(),
-        content,
-        response: None,
-    }
+    let stamp = (clock.message_id(), clock.now());
+    let last = last.map(|last| &**last);
+    Message::behind(last, stamp, Role::User, Origin::Prompt, content)
 }

@@ -557,17 +557,9 @@ impl Session {
         origin: Origin,
         content: Vec<ContentBlock>,
     ) -> Message {
-        let last = self.transcript.last();
-        Message {
-            id,
-            parent: last.map(|last| last.id.clone()),
-            seq: last.map_or(0, |last| last.seq + 1),
-            role,
-            origin,
-            created_at: self.ports.clock.now(),
-            content,
-            response: None,
-        }
+        let last = self.transcript.last().map(|last| &**last);
+        let stamp = (id, self.ports.clock.now());
+        Message::behind(last, stamp, role, origin, content)
     }
 
     /// Stores `message` and its records in one transaction, then adds it to the transcript.

@@ -448,6 +448,26 @@ impl ResultBlock {
 }
 
 impl Message {
+    /// Returns a message behind `last`, or a root; it has no metadata of a model call.
+    pub fn behind(
+        last: Option<&Self>,
+        (id, created_at): (MessageId, Time),
+        role: Role,
+        origin: Origin,
+        content: Vec<ContentBlock>,
+    ) -> Self {
+        Self {
+            id,
+            parent: last.map(|last| last.id.clone()),
+            seq: last.map_or(0, |last| last.seq + 1),
+            role,
+            origin,
+            created_at,
+            content,
+            response: None,
+        }
+    }
+
     /// Returns the words of each field of `update`, which the message tells, in their order; `None` for an empty field.
     pub fn words_of(&self, update: &Update) -> [Option<&str>; 4] {
         let mut texts = self.content.iter().filter_map(ContentBlock::as_text);

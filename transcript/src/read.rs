@@ -100,19 +100,14 @@ impl Reader {
             .unwrap_or_default()
             .parse::<Timestamp>()
             .ok();
-        self.messages.push(Message {
-            id,
-            parent: last.map(|last| last.id.clone()),
-            seq: last.map_or(0, |last| last.seq + 1),
-            role: match answer {
-                Some(_) => Role::Assistant,
-                None => Role::User,
-            },
-            origin,
-            created_at: Time(at.map_or(0, Timestamp::as_millisecond)),
-            content,
-            response: answer.map(|_| response(row, opaque)),
-        });
+        let created_at = Time(at.map_or(0, Timestamp::as_millisecond));
+        let role = match answer {
+            Some(_) => Role::Assistant,
+            None => Role::User,
+        };
+        let response = answer.map(|_| response(row, opaque));
+        let behind = Message::behind(last, (id, created_at), role, origin, content);
+        self.messages.push(Message { response, ..behind });
     }
 
     fn ends_with_results(&self) -> bool {

@@ -174,17 +174,10 @@ impl Conversation<'_> {
         text: &str,
     ) -> Result<(), StoreError> {
         let transcript = self.store.load().await?;
-        let last = transcript.last();
-        let message = Message {
-            id,
-            parent: last.map(|last| last.id.clone()),
-            seq: last.map_or(0, |last| last.seq + 1),
-            role,
-            origin,
-            created_at: self.clock.now(),
-            content: vec![ContentBlock::text(text)],
-            response: None,
-        };
+        let last = transcript.last().map(|last| &**last);
+        let stamp = (id, self.clock.now());
+        let content = vec![ContentBlock::text(text)];
+        let message = Message::behind(last, stamp, role, origin, content);
         self.store
             .append(vec![Record::Message(message.into())])
             .await

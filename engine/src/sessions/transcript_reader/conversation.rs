@@ -218,18 +218,8 @@ impl Conversation {
         response: Option<Response>,
         at: Time,
     ) {
-        let last = self.messages.last();
-        let message = Message {
-            id,
-            parent: last.map(|last| last.id.clone()),
-            seq: last.map_or(0, |last| last.seq + 1),
-            role,
-            origin,
-            created_at: at,
-            content,
-            response,
-        };
-        self.messages.push(message);
+        let behind = Message::behind(self.messages.last(), (id, at), role, origin, content);
+        self.messages.push(Message { response, ..behind });
     }
 }
 

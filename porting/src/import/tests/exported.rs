@@ -30,18 +30,9 @@ fn conversation(turns: &[Turn]) -> Vec<Message> {
     let clock = SystemClock::default();
     let mut messages: Vec<Message> = Vec::new();
     let mut push = |role, origin, content: Vec<ContentBlock>, response| {
-        let last = messages.last();
-        let message = Message {
-            id: clock.message_id(),
-            parent: last.map(|last| last.id.clone()),
-            seq: last.map_or(0, |last| last.seq + 1),
-            role,
-            origin,
-            created_at: Time(1_770_000_000_000),
-            content,
-            response,
-        };
-        messages.push(message);
+        let stamp = (clock.message_id(), Time(1_770_000_000_000));
+        let behind = Message::behind(messages.last(), stamp, role, origin, content);
+        messages.push(Message { response, ..behind });
     };
     let response = |stop_reason| Response {
         stop_reason,
