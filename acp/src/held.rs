@@ -33,7 +33,7 @@ pub(crate) struct Held {
     /// The editor's view.
     pub(crate) editor: Arc<Editor>,
     /// The place that it works in.
-    pub(crate) place: Box<dyn Place>,
+    pub(crate) place: Arc<dyn Place>,
     models: Arc<dyn Models>,
     pub(crate) commands: Vec<Command>,
     /// Working directory.

@@ -11,7 +11,7 @@ mod state;
 mod transcript;
 
 pub use files::{FileDiff, FileFate, FileLeft, FilesAt, FilesDiff};
-pub use open::{Choices, Command, Offered, OpenSession, Place, Prompt};
+pub use open::{Choices, Command, ExpandedPrompt, Offered, OpenSession, Place, Prompt};
 pub use refusal::{Refusal, RefusalKind};
 pub use run::{BegunCall, BlockKind, Ended, Growth, Piece, RunEvent, Running};
 pub use sessions::{At, Scope, SessionSummary, Sessions, Start, SystemPrompt, Waiting, Which};

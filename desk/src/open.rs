@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ah_agent::Session;
-use ah_conversation::{Check, ContentBlock, Effort, Models, PermissionMode, TellSealed, Verdicts};
+use ah_conversation::{
+    Check, ContentBlock, Effort, Models, PermissionMode, Rule, TellSealed, Verdicts,
+};
 use async_trait::async_trait;
 
 use crate::refusal::Refusal;
@@ -24,7 +26,7 @@ pub struct OpenSession {
     /// Commands and skills that a prompt may begin with.
     pub commands: Vec<Command>,
     /// The place that it works in.
-    pub place: Box<dyn Place>,
+    pub place: Arc<dyn Place>,
 }
 
 /// The place that a session works in: its folder, its settings and its store.
@@ -36,6 +38,13 @@ pub trait Place: Send + Sync {
     ///
     /// If something that it names cannot be read.
     async fn content(&self, prompt: Prompt) -> Result<Vec<ContentBlock>, Refusal>;
+
+    /// Returns the text of a prompt with its commands and skills expanded, and what they bring along for its run.
+    ///
+    /// # Errors
+    ///
+    /// If something that it names cannot be read.
+    async fn expand(&self, typed: &str) -> Result<ExpandedPrompt, Refusal>;
 
     /// Seals the files of a check of the session (`/goal`); `tell` is told which. Without a command, it is that of the settings.
     /// `mode` is that of the session.
@@ -56,6 +65,13 @@ pub trait Place: Send + Sync {
     ///
     /// If it is that of the settings, or was given when the program was started.
     fn end_check(&self) -> Result<(), Refusal>;
+
+    /// Gives the session a name.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be stored.
+    async fn rename(&self, name: &str) -> Result<(), Refusal>;
 
     /// Records that the session continues with this model.
     ///
@@ -109,6 +125,19 @@ impl From<String> for Prompt {
             ..Self::default()
         }
     }
+}
+
+/// The text of a prompt with what its command brings along.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ExpandedPrompt {
+    /// The text for the model.
+    pub text: String,
+    /// Rules for calls that need no question during its run.
+    pub allow: Vec<Rule>,
+    /// The model of its run.
+    pub model: Option<String>,
+    /// What the user should know.
+    pub notices: Vec<String>,
 }
 
 /// A command or a skill.

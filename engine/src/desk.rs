@@ -4,6 +4,7 @@
 
 mod files;
 mod open;
+pub(crate) mod place;
 pub(crate) mod refusal;
 mod run;
 mod starts;

@@ -5,18 +5,17 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use ah_agent::Session;
-use ah_agent::hooks::LineHooks;
 use ah_agent::skills::{Skill, Skills};
 use ah_agent::styles::DEFAULT;
-use ah_config::overrides::{McpSource, PluginFolder, SystemPromptSource};
+use ah_config::overrides::{HostOptions, McpSource, PluginFolder, SystemPromptSource};
 use ah_config::{Config, Error, Overrides, extensions, parse_rules};
-use ah_conversation::{Check, PermissionMode, Servers, TellSealed, json};
+use ah_conversation::{Environment, json};
 use ah_desk::{Command, Offered, Refusal};
 use ah_mcp::{SdkHost, SdkPipe};
 use ah_protocol::stream_json::{
     self, Asks, Initialize, Pipe, Pipes, Program, Served, Streams, Wanted, serve,
 };
-use ah_protocol::{Engaged, Engine, ExpandedPrompt, Introduction, Setting};
+use ah_protocol::{Engaged, Engine, Introduction, Setting};
 use ah_store::SessionStore;
 use async_trait::async_trait;
 use futures_util::SinkExt as _;
@@ -24,13 +23,12 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::assemble::recorded_check::RecordedTo;
-use crate::assemble::{self, HostExtensions, SessionInputs, before_session};
+use crate::assemble::{self, HostExtensions, SessionInputs};
 use crate::confinement::SandboxProbe;
-use crate::desk::refusal::kind;
+use crate::desk::place::OpenPlace;
+use crate::desk::refusal::in_one_line;
 use crate::identity::{STANDS_IN_FOR, SystemIds};
 use crate::model::{self, Catalogued};
-use crate::prompt::expand::{Expanded, expand};
-use crate::prompt::served;
 use crate::sessions::folders::give_up;
 use crate::sessions::open::Opened;
 use crate::sessions::opening::Opening;
@@ -38,8 +36,6 @@ use crate::sessions::place::transcript;
 use crate::sessions::plan::{SessionChoice, SessionPlan};
 use crate::warn::Warn;
 
-/// Stands for the session's UUID in the texts of commands and skills.
-const SESSION_ID: &str = "${CLAUDE_SESSION_ID}";
 /// Server of models that no server's list names.
 const ANTHROPIC: &str = "anthropic";
 
@@ -68,7 +64,10 @@ pub async fn serve_host(
     streams: Streams,
     request: ServeRequest<'_>,
 ) -> Result<(Served, Error), Error> {
-    let (stop, wanted) = (request.stop.clone(), wanted(request.config));
+    let (stop, wanted) = (
+        request.stop.clone(),
+        wanted(&request.config.environment, &request.config.run.host),
+    );
     let opener = SessionOpener::new(request)?;
     let ids = Arc::new(SystemIds::default());
     let served = serve(streams, opener.clone(), ids, wanted, &stop).await;
@@ -85,7 +84,10 @@ pub async fn serve_program(
     program: Program,
     request: ServeRequest<'_>,
 ) -> Result<(Served, Error), Error> {
-    let (stop, wanted) = (request.stop.clone(), wanted(request.config));
+    let (stop, wanted) = (
+        request.stop.clone(),
+        wanted(&request.config.environment, &request.config.run.host),
+    );
     let wanted = Wanted {
         // The program's own host answers permission questions, if it has one.
         asks: Asks::Nobody,
@@ -98,15 +100,14 @@ pub async fn serve_program(
 }
 
 /// Returns the additional messages that the configuration asks for.
-fn wanted(config: &Config) -> Wanted {
+fn wanted(environment: &Environment, host: &HostOptions) -> Wanted {
     // The SDKs set the one, other hosts the other.
     let reads_state = [
         "CLAUDE_CODE_SDK_READS_SESSION_STATE",
         "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS",
     ];
-    let is_set = |name: &str| matches!(config.environment.get(name), Some("1" | "true"));
+    let is_set = |name: &str| matches!(environment.get(name), Some("1" | "true"));
     let reads_state = reads_state.into_iter().any(is_set);
-    let host = &config.run.host;
     Wanted {
         partial_messages: host.partial_messages,
         replays: host.replays,
@@ -132,18 +133,8 @@ struct SessionOpener {
     warn: Warn,
     /// The error that prevented the session.
     refusal: OnceLock<Error>,
-    /// Text that the first prompt begins with, until it has come.
-    first_words: Mutex<Option<String>>,
     /// The configuration with the host's options applied.
     held: OnceLock<Config>,
-    /// The servers of the session that is open.
-    servers: Mutex<Option<Arc<dyn Servers>>>,
-    /// The store of the session that is open.
-    store: Mutex<Option<Arc<SessionStore>>>,
-    /// The file that it is recorded to.
-    recorded_to: Mutex<RecordedTo>,
-    /// The hooks of the session that is open, for the lines of commands.
-    line_hooks: Mutex<Option<LineHooks>>,
     /// The stores of new sessions.
     begun: Mutex<Vec<Arc<SessionStore>>>,
 }
@@ -162,12 +153,7 @@ impl SessionOpener {
             extensions: request.extensions,
             warn: request.warn,
             refusal: OnceLock::new(),
-            first_words: Mutex::new(None),
             held: OnceLock::new(),
-            servers: Mutex::new(None),
-            store: Mutex::default(),
-            recorded_to: Mutex::default(),
-            line_hooks: Mutex::default(),
             begun: Mutex::default(),
         }))
     }
@@ -184,56 +170,10 @@ impl SessionOpener {
 
     /// Removes new sessions without messages.
     async fn clear_away(&self) {
-        // A store that somebody has open is not removed.
-        drop(lock(&self.store).take());
         let begun = std::mem::take(&mut *lock(&self.begun));
         for store in begun {
             give_up(store, &self.config).await;
         }
-    }
-
-    /// Returns the text of the server's prompt that `typed` calls; `None` if it calls none.
-    async fn served(&self, typed: &str, config: &Config) -> Result<Option<Expanded>, Error> {
-        let servers = lock(&self.servers).clone();
-        let Some(servers) = servers.filter(|_| served::is_meant(typed, config)) else {
-            return Ok(None);
-        };
-        servers.ready(assemble::PATIENCE).await;
-        servers.prompts_known(assemble::PATIENCE).await;
-        served::expand(typed, Some(&servers)).await
-    }
-
-    /// Returns a prompt with what its run is given.
-    fn lent(&self, expanded: &Expanded, config: &Config) -> ExpandedPrompt {
-        let text = match expanded.is_as_typed {
-            true => expanded.text.clone(),
-            false => expanded.text.replace(SESSION_ID, &self.session_id()),
-        };
-        let (applied, mut notices) = expanded.applied_to(config);
-        if !expanded.warnings.is_empty() {
-            // What is wrong with files was told when the session began.
-            let (_, known) = extensions::commands(config);
-            let own = expanded.warnings.iter();
-            notices.extend(own.filter(|warning| !known.contains(warning)).cloned());
-        }
-        let own = applied.allow.iter().skip(config.allow.len());
-        ExpandedPrompt {
-            text: match lock(&self.first_words).take() {
-                Some(words) => format!("{words}\n\n{text}"),
-                None => text,
-            },
-            allow: own.map(|rule| rule.value.clone()).collect(),
-            model: (applied.model != config.model).then(|| applied.model.value.clone()),
-            notices,
-        }
-    }
-
-    /// Returns the UUID of the open session; empty if there is none.
-    fn session_id(&self) -> String {
-        let store = lock(&self.store);
-        store
-            .as_ref()
-            .map_or_else(String::new, |store| store.uuid().to_owned())
     }
 
     fn refusal(&self) -> Error {
@@ -242,10 +182,7 @@ impl SessionOpener {
     }
 
     fn refuse(&self, error: Error) -> Refusal {
-        let refusal = Refusal {
-            text: error.in_one_line(),
-            kind: kind(&error),
-        };
+        let refusal = in_one_line(&error);
         // Only the first error is reported.
         let _ = self.refusal.set(error);
         refusal
@@ -257,13 +194,15 @@ impl SessionOpener {
         config.apply(overrides(wishes)?)?;
         // The session is opened only once.
         let _ = self.held.set(config.clone());
-        if let Some(main) = assemble::as_main(&config)? {
-            config = main.config;
-            if let Some(words) = main.first_words.filter(|_| !setting.is_cleared) {
-                *lock(&self.first_words) = Some(words);
-            }
-        }
-        let mut opening = Opening::with(config, self.probe.clone());
+        let main = assemble::as_main(&config)?;
+        let (config, first_words) = match main {
+            Some(main) => (main.config, main.first_words),
+            None => (config, None),
+        };
+        let mut opening = Opening {
+            first_words: first_words.filter(|_| !setting.is_cleared),
+            ..Opening::with(config, self.probe.clone())
+        };
         let (_, of_commands) = extensions::commands(&opening.config);
         opening.warnings.extend(of_commands);
         if let Some(wanted) = &wishes.skills {
@@ -296,7 +235,6 @@ impl SessionOpener {
             recorded_to,
             warnings,
         } = opened;
-        *lock(&self.recorded_to) = recorded_to;
         if setting.is_cleared {
             session.begins_by("clear");
         }
@@ -315,34 +253,39 @@ impl SessionOpener {
         {
             store.set_name(title.clone()).await?;
         }
-        Ok(self.engaged(session, &store, opening))
+        Ok(self.engaged(session, (store, recorded_to), opening))
     }
 
-    fn engaged(&self, session: Session, store: &Arc<SessionStore>, opening: Opening) -> Engaged {
-        let Opening { config, skills, .. } = opening;
-        *lock(&self.servers) = session.tools().servers().cloned();
-        *lock(&self.line_hooks) = Some(session.line_hooks());
-        *lock(&self.store) = Some(store.clone());
-        let source = model::credentials(&config).ok().flatten();
+    fn engaged(
+        &self,
+        session: Session,
+        (store, recorded_to): (Arc<SessionStore>, RecordedTo),
+        opening: Opening,
+    ) -> Engaged {
+        let config = &opening.config;
+        let source = model::credentials(config).ok().flatten();
         Engaged {
             session_id: store.uuid().to_owned(),
-            settings: settings(&config),
+            settings: settings(config),
             cwd: config.environment.cwd().to_owned(),
             entrypoint: { config.environment.get("CLAUDE_CODE_ENTRYPOINT") }
                 .unwrap_or("sdk-cli")
                 .to_owned(),
-            transcript_path: transcript(store, &config),
-            session,
+            transcript_path: transcript(&store, config),
             max_turns: config.run.limits.max_turns,
             max_budget_usd: config.run.limits.max_budget_usd,
             task_patience: config.task_patience,
             max_retries: config.retry.retries,
             api_key_source: source.unwrap_or_else(|| "none".to_owned()),
-            skills: skills.iter().map(|skill| skill.name.clone()).collect(),
+            skills: { opening.skills.iter() }
+                .map(|skill| skill.name.clone())
+                .collect(),
             plugins: { config.plugins.iter() }
                 .map(|plugin| (plugin.name.clone(), plugin.root.clone()))
                 .collect(),
-            models: Arc::new(Catalogued::new(config, self.warn.clone())),
+            models: Arc::new(Catalogued::new(config.clone(), self.warn.clone())),
+            place: OpenPlace::of(&session, (store, recorded_to), opening, self.warn.clone()),
+            session,
         }
     }
 }
@@ -382,57 +325,6 @@ impl Engine for SessionOpener {
         self.opened(setting)
             .await
             .map_err(|error| self.refuse(error))
-    }
-
-    async fn expand(&self, prompt: &str) -> Result<ExpandedPrompt, Refusal> {
-        let config = self.config();
-        let (skills, _) = extensions::skills(config);
-        let given = self.config.run.prompt.skill.as_deref();
-        let own = lock(&self.line_hooks).clone();
-        let hooks = || {
-            own.clone()
-                .unwrap_or_else(|| before_session(config, self.probe.status(), &self.warn))
-        };
-        let expanded = match self.served(prompt, config).await {
-            Ok(Some(served)) => Ok(served),
-            Ok(None) => expand(prompt, given, &skills, config, &self.probe, &hooks).await,
-            Err(error) => Err(error),
-        };
-        match expanded {
-            Ok(expanded) => Ok(self.lent(&expanded, config)),
-            Err(error) => Err(self.refuse(error)),
-        }
-    }
-
-    async fn check(
-        &self,
-        command: Option<&str>,
-        mode: PermissionMode,
-        tell: TellSealed<'_>,
-    ) -> Result<Arc<dyn Check>, Refusal> {
-        let store = lock(&self.store).clone();
-        let store = store.ok_or_else(|| Refusal::failed("no session is open"))?;
-        let (config, recorded_to) = (self.config().clone(), lock(&self.recorded_to).clone());
-        let recorded = (self.probe.status(), &recorded_to);
-        let sealed = assemble::goal::check_of((command, mode), config, recorded, &store, tell);
-        sealed.await.map_err(|error| in_one_line(&error))
-    }
-
-    fn end_check(&self) -> Result<(), Refusal> {
-        assemble::goal::may_change(&self.config().check).map_err(|error| in_one_line(&error))
-    }
-
-    async fn rename(&self, name: &str) -> Result<(), Refusal> {
-        let store = lock(&self.store).clone();
-        let store = store.ok_or_else(|| Refusal::failed("no session is open"))?;
-        Ok(store.set_name(name.to_owned()).await?)
-    }
-}
-
-fn in_one_line(error: &Error) -> Refusal {
-    Refusal {
-        text: error.in_one_line(),
-        kind: kind(error),
     }
 }
 

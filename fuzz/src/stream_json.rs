@@ -4,10 +4,10 @@ use std::io::{self, Cursor, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ah_conversation::{Check, Clock, MessageId, PermissionMode, TellSealed, Time};
+use ah_conversation::{Clock, MessageId, Time};
 use ah_desk::Refusal;
 use ah_protocol::stream_json::{Source, Streams, Wanted, serve};
-use ah_protocol::{Engaged, Engine, ExpandedPrompt, Introduction, Setting};
+use ah_protocol::{Engaged, Engine, Introduction, Setting};
 use ah_transcript::Ids;
 use async_trait::async_trait;
 use serde_json::Value;
@@ -58,30 +58,6 @@ impl Engine for Refusing {
 
     async fn open(&self, _: Setting<'_>) -> Result<Engaged, Refusal> {
         Err(Refusal::failed("no session is opened here"))
-    }
-
-    async fn expand(&self, prompt: &str) -> Result<ExpandedPrompt, Refusal> {
-        Ok(ExpandedPrompt {
-            text: prompt.to_owned(),
-            ..ExpandedPrompt::default()
-        })
-    }
-
-    async fn check(
-        &self,
-        _: Option<&str>,
-        _: PermissionMode,
-        _: TellSealed<'_>,
-    ) -> Result<Arc<dyn Check>, Refusal> {
-        Err(Refusal::failed("no session is opened here"))
-    }
-
-    fn end_check(&self) -> Result<(), Refusal> {
-        Ok(())
-    }
-
-    async fn rename(&self, _: &str) -> Result<(), Refusal> {
-        Ok(())
     }
 }
 

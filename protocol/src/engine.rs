@@ -7,8 +7,8 @@ use std::time::Duration;
 use ah_agent::agents::Agents;
 use ah_agent::hooks::Hook;
 use ah_agent::{Audience, Session};
-use ah_conversation::{Check, Model, Models, PermissionMode, Rule, Servers, TellSealed};
-use ah_desk::{Command, Offered, Refusal};
+use ah_conversation::{Model, Models, Servers};
+use ah_desk::{Command, Offered, Place, Refusal};
 use async_trait::async_trait;
 use serde_json::Value;
 
@@ -25,49 +25,6 @@ pub trait Engine: Send + Sync {
     /// # Errors
     /// If it cannot be opened; no request was made to the model then.
     async fn open(&self, setting: Setting<'_>) -> Result<Engaged, Refusal>;
-
-    /// Returns a prompt with its commands, skills and files expanded.
-    ///
-    /// # Errors
-    /// If something that it names cannot be read.
-    async fn expand(&self, prompt: &str) -> Result<ExpandedPrompt, Refusal>;
-
-    /// Seals the files of a check of the open session (`/goal`); `tell` is told which. Without a command, it is that of the
-    /// settings. `mode` is that of the session.
-    ///
-    /// # Errors
-    /// If there is none, the settings have another one, the rules do not let it run, or it cannot be sealed or confined.
-    async fn check(
-        &self,
-        command: Option<&str>,
-        mode: PermissionMode,
-        tell: TellSealed<'_>,
-    ) -> Result<Arc<dyn Check>, Refusal>;
-
-    /// Lets the session go on without its check (`/goal off`).
-    ///
-    /// # Errors
-    /// If it is that of the settings, or was given when the program was started.
-    fn end_check(&self) -> Result<(), Refusal>;
-
-    /// Names the open session.
-    ///
-    /// # Errors
-    /// If there is none, or it cannot be stored.
-    async fn rename(&self, name: &str) -> Result<(), Refusal>;
-}
-
-/// A prompt with what its command brings along.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ExpandedPrompt {
-    /// The text for the model.
-    pub text: String,
-    /// Rules for calls that need no question during its run.
-    pub allow: Vec<Rule>,
-    /// The model of its run.
-    pub model: Option<String>,
-    /// What the user should know.
-    pub notices: Vec<String>,
 }
 
 /// Parts of a session that come from the host.
@@ -98,6 +55,8 @@ pub struct Engaged {
     pub settings: Vec<(String, Value)>,
     /// Models to switch to.
     pub models: Arc<dyn Models>,
+    /// The place that it works in.
+    pub place: Arc<dyn Place>,
     /// Value of `--max-turns`, for the error text.
     pub max_turns: Option<u32>,
     /// Value of `--max-budget-usd`, for the error text.

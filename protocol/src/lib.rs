@@ -8,7 +8,7 @@ mod engine;
 mod message;
 pub mod stream_json;
 
-pub use engine::{Engaged, Engine, ExpandedPrompt, Introduction, Setting};
+pub use engine::{Engaged, Engine, Introduction, Setting};
 pub use message::{
     AssistantMessage, Message, PartialMessage, ResultMessage, SystemMessage, UserMessage,
 };

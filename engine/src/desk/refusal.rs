@@ -19,7 +19,7 @@ pub(crate) fn refusal(error: &Error) -> Refusal {
 }
 
 /// Returns what kind of refusal an error is.
-pub(crate) fn kind(error: &Error) -> RefusalKind {
+fn kind(error: &Error) -> RefusalKind {
     match error.kind {
         ErrorKind::SessionBusy => RefusalKind::Busy,
         ErrorKind::NotFound => RefusalKind::Missing,
@@ -28,5 +28,13 @@ pub(crate) fn kind(error: &Error) -> RefusalKind {
             RefusalKind::Model(keyless.map(|error| Box::new(error.clone())))
         }
         _ => RefusalKind::Failed,
+    }
+}
+
+/// Returns why something was not done, with the hint for it.
+pub(crate) fn in_one_line(error: &Error) -> Refusal {
+    Refusal {
+        text: error.in_one_line(),
+        kind: kind(error),
     }
 }

@@ -17,7 +17,7 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::open::picture;
+use super::place::picture;
 use super::starts::{Starts, plan, runtime};
 use crate::assemble::{HostExtensions, SessionView};
 use crate::desk::refusal::refusal;

@@ -1,12 +1,14 @@
 //! What a typed prompt takes from MCP servers: a prompt of theirs, called as `/SERVER:PROMPT`, and resources, named as
 //! `@SERVER:URI`.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ah_agent::commands::call;
 use ah_agent::skills::escaped;
-use ah_config::{Config, Error};
+use ah_config::{Config, Error, Sourced};
 use ah_conversation::{ContentBlock, NOTE, Servers, ToolName};
+use ah_mcp::ServerEntry;
 use serde_json::Value;
 
 use crate::assemble::PATIENCE;
@@ -45,6 +47,24 @@ pub async fn expand(
     }))
 }
 
+/// Returns the text of the server's prompt that `typed` calls, as [`expand`] does, and waits for the servers if it may call one.
+///
+/// # Errors
+///
+/// As for [`expand`].
+pub async fn called(
+    typed: &str,
+    servers: Option<&Arc<dyn Servers>>,
+    config: &Config,
+) -> Result<Option<Expanded>, Error> {
+    let Some(known) = servers.filter(|_| is_meant(typed, &config.mcp_servers)) else {
+        return Ok(None);
+    };
+    known.ready(PATIENCE).await;
+    known.prompts_known(PATIENCE).await;
+    expand(typed, servers).await
+}
+
 /// Returns the blocks of a prompt with what it takes from servers, for which it waits if it may name one.
 ///
 /// # Errors
@@ -59,15 +79,11 @@ pub async fn with(
     let Some(known) = servers.filter(|_| prompt.is_as_typed) else {
         return Ok(blocks);
     };
-    let is_meant = is_meant(&prompt.text, config);
-    if is_meant || prompt.text.contains('@') {
-        known.ready(PATIENCE).await;
-    }
-    if is_meant {
-        known.prompts_known(PATIENCE).await;
-    }
-    if let Some(called) = expand(&prompt.text, servers).await? {
+    if let Some(called) = called(&prompt.text, servers, config).await? {
         return Ok(mentions::said(&called, "", Vec::new(), config)?.blocks);
+    }
+    if prompt.text.contains('@') {
+        known.ready(PATIENCE).await;
     }
     let mut all = resources(prompt, servers, config).await;
     all.extend(blocks);
@@ -75,7 +91,7 @@ pub async fn with(
 }
 
 /// Returns whether `typed` is called like a prompt of a configured server, which may still be starting.
-pub fn is_meant(typed: &str, config: &Config) -> bool {
+pub fn is_meant(typed: &str, known: &BTreeMap<String, Sourced<ServerEntry>>) -> bool {
     let Some((name, _)) = call(typed) else {
         return false;
     };
@@ -84,7 +100,7 @@ pub fn is_meant(typed: &str, config: &Config) -> bool {
         _ => name.split_once(':'),
     };
     let plain = |name: &str| name.replace(|c: char| !c.is_ascii_alphanumeric() && c != '-', "_");
-    let mut known = config.mcp_servers.keys();
+    let mut known = known.keys();
     server.is_some_and(|(server, _)| known.any(|known| plain(known) == plain(server)))
 }
 

@@ -13,6 +13,7 @@ use ah_conversation::{
     CheckInForce, Decision, Environment, Input, Interface, PermissionMode, Permissions,
     Servers as _, Tool, ToolUse,
 };
+use ah_engine::assemble::recorded_check::RecordedTo;
 use ah_engine::assemble::{mcp::mcp_options, subagents, tools};
 use ah_engine::confinement::{Confined, SandboxStatus};
 use ah_mcp::RemoteServers;
@@ -143,7 +144,7 @@ async fn all(config: &Config, status: &SandboxStatus) -> BTreeMap<String, Arc<dy
     let skills = Arc::new(Skills::default());
     let warn = ah_engine::warn::no_warnings();
     let sources = tools::Sources {
-        confined: status.confined(),
+        recorded: (status, &RecordedTo::default()),
         store: Arc::new(SessionStore::in_memory(&std::env::temp_dir()).unwrap()),
         skills: &skills,
         active: None,

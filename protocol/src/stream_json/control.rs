@@ -19,7 +19,7 @@ use super::context::{self, ContextParts};
 use super::lock::lock;
 use super::speaker::Speaker;
 use super::wire::{ControlRequest, RequestError, mode};
-use crate::Engine;
+use ah_desk::Place;
 
 /// Handles of an open session that can be used during a run.
 pub(crate) struct Handles {
@@ -35,8 +35,8 @@ pub(crate) struct Handles {
     pub(crate) may_bypass: bool,
     /// Working directory.
     pub(crate) cwd: PathBuf,
-    /// What has opened the session, and names it.
-    pub(crate) engine: Arc<dyn Engine>,
+    /// The place that it works in.
+    pub(crate) place: Arc<dyn Place>,
     /// Settings of the files in force: source and content, the lowest first.
     pub(crate) sources: Vec<(String, Value)>,
     pub(crate) state: Mutex<HandlesState>,

@@ -12,7 +12,7 @@ use std::time::Duration;
 use ah_agent::hooks::Hook;
 use ah_agent::{Audience, RunFailure, RunOutcome, SessionChange, Stop};
 use ah_conversation::{ContentBlock, Cost, ExitReason, StoreError};
-use ah_desk::Refusal;
+use ah_desk::{ExpandedPrompt, Place, Refusal};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -32,7 +32,7 @@ use super::speaker::lifecycle::PromptState;
 use super::speaker::{SessionFiles, Speaker};
 use super::totals::Totals;
 use super::wire::Prompt;
-use crate::{Engaged, Engine, ExpandedPrompt, Setting};
+use crate::{Engaged, Engine, Setting};
 use ah_transcript::{RowHead, Sidechains, TranscriptFile, unwritten};
 
 /// Time limit for flushing the output on shutdown.
@@ -126,8 +126,14 @@ impl Worker {
 
     /// Does the work, then waits until all output is written.
     pub(super) async fn perform(self, next: mpsc::UnboundedReceiver<Work>) -> Served {
-        let (link, stop) = (self.shared.link.clone(), self.stop.clone());
+        let (shared, stop) = (self.shared.clone(), self.stop.clone());
         let served = self.work(next).await;
+        let handles = lock(&shared.open).clone();
+        if let Some(handles) = handles {
+            // The task that reads the input may outlive this one.
+            handles.place.leave().await;
+        }
+        let link = &shared.link;
         link.close();
         link.sink.finish(stop.is_cancelled().then_some(PATIENCE));
         match link.sink.fault() {
@@ -318,7 +324,7 @@ impl Worker {
             servers: engaged.servers().cloned(),
             tasks: engaged.session.tools().tasks(),
             files: engaged.session.files(),
-            engine: self.shared.engine.clone(),
+            place: engaged.place.clone(),
             pipes,
             speaker: self.speaker.clone(),
             may_bypass: settings.permissions.may_bypass,
@@ -414,7 +420,7 @@ impl Worker {
                 self.finish_locally(engaged, &text, name);
                 return Ok(());
             }
-            None => match self.expanded(prompt).await {
+            None => match expanded(&*engaged.place, prompt).await {
                 Ok((content, lent)) => self.run_with(engaged, content, &lent, &stop).await,
                 Err(refusal) => {
                     self.finish(not_begun(&refusal.text), None);
@@ -563,27 +569,27 @@ impl Worker {
         engaged.session.take_changes();
         answered.unwrap_or_else(|fault| fault.text)
     }
+}
 
-    /// Expands commands, skills and files in a prompt. Of several texts, those before the last are context, in which only
-    /// commands count.
-    async fn expanded(
-        &self,
-        prompt: Prompt,
-    ) -> Result<(Vec<ContentBlock>, ExpandedPrompt), Refusal> {
-        let mut lent = ExpandedPrompt::default();
-        let mut content = prompt.content;
-        let mut texts = content.iter_mut().filter_map(|block| match block {
-            ContentBlock::Text { text } if !prompt.is_verbatim => Some(text),
-            _ => None,
-        });
-        let last = texts.next_back();
-        for text in texts.filter(|text| text.starts_with('/')).chain(last) {
-            let expanded = self.shared.engine.expand(text).await?;
-            *text = expanded.text;
-            lent.allow.extend(expanded.allow);
-            lent.model = expanded.model.or(lent.model);
-            lent.notices.extend(expanded.notices);
-        }
-        Ok((content, lent))
+/// Expands commands, skills and files in a prompt. Of several texts, those before the last are context, in which only
+/// commands count.
+async fn expanded(
+    place: &dyn Place,
+    prompt: Prompt,
+) -> Result<(Vec<ContentBlock>, ExpandedPrompt), Refusal> {
+    let mut lent = ExpandedPrompt::default();
+    let mut content = prompt.content;
+    let mut texts = content.iter_mut().filter_map(|block| match block {
+        ContentBlock::Text { text } if !prompt.is_verbatim => Some(text),
+        _ => None,
+    });
+    let last = texts.next_back();
+    for text in texts.filter(|text| text.starts_with('/')).chain(last) {
+        let expanded = place.expand(text).await?;
+        *text = expanded.text;
+        lent.allow.extend(expanded.allow);
+        lent.model = expanded.model.or(lent.model);
+        lent.notices.extend(expanded.notices);
     }
+    Ok((content, lent))
 }

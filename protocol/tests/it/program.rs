@@ -5,15 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ah_agent::hooks::Hooks;
-use ah_agent::{Ports, Session, SessionSettings, ToolConcurrency, Toolbox};
+use ah_agent::{Ports, Session, SessionSettings, Toolbox};
 use ah_conversation::{
-    Check, CheckInForce, Clock, ContentBlock, Limits, MessageId, Model, Models, PermissionMode,
-    PermissionUpdate, Permissions, Provider, ProviderError, Rulebook, Sampling, TellSealed,
-    Thinking, Time,
+    Check, Clock, ContentBlock, Limits, MessageId, Model, Models, PermissionMode, PermissionUpdate,
+    Provider, ProviderError, Rulebook, TellSealed, Time, Verdicts,
 };
-use ah_desk::Refusal;
+use ah_desk::{Command, ExpandedPrompt, Place, Prompt, Refusal};
 use ah_protocol::stream_json::{Program, Served, Wanted, serve_program};
-use ah_protocol::{Engaged, Engine, ExpandedPrompt, Introduction, Message, Setting};
+use ah_protocol::{Engaged, Engine, Introduction, Message, Setting};
 use ah_testkit::script::{Scripted, says};
 use ah_testkit::world::World;
 use ah_transcript::Ids;
@@ -58,6 +57,7 @@ impl Engine for Scene {
             cwd: PathBuf::from("/"),
             settings: Vec::new(),
             models: Arc::new(NoModels),
+            place: Arc::new(NoPlace),
             max_turns: None,
             max_budget_usd: None,
             max_retries: 0,
@@ -68,10 +68,20 @@ impl Engine for Scene {
             plugins: Vec::new(),
         })
     }
+}
 
-    async fn expand(&self, prompt: &str) -> Result<ExpandedPrompt, Refusal> {
+/// A place where prompts stay as they are.
+struct NoPlace;
+
+#[async_trait]
+impl Place for NoPlace {
+    async fn content(&self, prompt: Prompt) -> Result<Vec<ContentBlock>, Refusal> {
+        Ok(vec![ContentBlock::text(prompt.text)])
+    }
+
+    async fn expand(&self, typed: &str) -> Result<ExpandedPrompt, Refusal> {
         Ok(ExpandedPrompt {
-            text: prompt.to_owned(),
+            text: typed.to_owned(),
             ..ExpandedPrompt::default()
         })
     }
@@ -92,29 +102,38 @@ impl Engine for Scene {
     async fn rename(&self, _: &str) -> Result<(), Refusal> {
         Ok(())
     }
+
+    async fn keep_model(&self, _: &str) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    async fn keep_mode(&self, _: PermissionMode) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    fn send(&self, _: &str) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    async fn verdicts(&self) -> Verdicts {
+        Verdicts::new()
+    }
+
+    async fn more_commands(&self) -> Vec<Command> {
+        Vec::new()
+    }
+
+    async fn leave(&self) {}
 }
 
 fn settings() -> SessionSettings {
     SessionSettings {
-        setup: None,
-        plan_instructions: None,
-        tool_aliases: Arc::default(),
-        prompt: Vec::new().into(),
         limits: Limits {
             context_window: 200_000,
             reserved_output: 1_000,
             ..Limits::default()
         },
-        timeout_ms: None,
-        permissions: Permissions::default(),
-        concurrency: ToolConcurrency::Auto,
-        max_messages: None,
-        max_result_chars: None,
-        must_produce: None,
-        check: CheckInForce::default(),
-        answer_form: None,
-        thinking: Thinking::default(),
-        sampling: Sampling::default(),
+        ..SessionSettings::default()
     }
 }
 

@@ -18,7 +18,7 @@ const TITLE_WORDS: usize = 8;
 impl Handles {
     /// Names the session.
     pub(crate) async fn rename(&self, title: &str) -> Result<Value, RequestError> {
-        let named = self.engine.rename(title).await;
+        let named = self.place.rename(title).await;
         named.map_err(|refusal| RequestError::new(refusal.text))?;
         self.speaker.write_title(title);
         Ok(json!({}))

@@ -37,7 +37,7 @@ impl Worker {
         if !engaged.session.has_check(command_line) {
             let tell = |text: &str| self.speaker.notice(text);
             let mode = engaged.session.settings().permissions.mode;
-            let check = self.shared.engine.check(command_line, mode, &tell).await?;
+            let check = engaged.place.check(command_line, mode, &tell).await?;
             if !words.is_empty() {
                 let note = format!("{NOTE} {}", about_check(check.command()));
                 content.insert(at, ContentBlock::text(note));
@@ -52,7 +52,7 @@ impl Worker {
         let check = engaged.session.settings().check.get();
         match (Goal::of(typed), check) {
             (Goal::Off, _) => {
-                if let Err(refusal) = self.shared.engine.end_check() {
+                if let Err(refusal) = engaged.place.end_check() {
                     return refusal.text;
                 }
                 engaged.session.set_check(None);

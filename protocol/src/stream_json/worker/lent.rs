@@ -6,7 +6,9 @@ use ah_agent::{RunFailure, RunOutcome, SessionChange, Stop};
 use ah_conversation::{ContentBlock, ExitReason, StoreError};
 
 use super::Worker;
-use crate::{Engaged, ExpandedPrompt};
+use ah_desk::ExpandedPrompt;
+
+use crate::Engaged;
 
 impl Worker {
     /// Runs a prompt with what its command brings along. Afterwards the session is as before, unless the host has chosen
