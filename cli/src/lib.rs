@@ -15,7 +15,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use ah_config::overlay::{Overlay, Unpacked};
-use ah_config::trust::{Memory, Reason};
+use ah_config::trust::{Memory, Reason, Trust};
 use ah_config::{Config, Error, environment, found_file};
 use ah_conversation::Environment;
 use ah_terminal::exit::{of_error, output_error};
@@ -187,7 +187,8 @@ fn resolve(
     if !may_ask || !(is_attended(false) || is_attended(is_conversation)) {
         return Ok(config);
     }
-    let is_trusted = config.trust.is_open() && ask_for_trust(&config)?;
+    let is_trusted =
+        config.trust.is_open() && ask_for_trust(config.home.as_deref(), &config.trust)?;
     if is_trusted {
         overrides.trust = Some(Reason::Option);
     }
@@ -217,14 +218,14 @@ fn resolve(
 }
 
 /// Asks whether to trust the project; returns the answer.
-fn ask_for_trust(config: &Config) -> Result<bool, Error> {
-    let (mut memory, _) = Memory::read(config.home.as_deref());
+fn ask_for_trust(home: Option<&Path>, trust: &Trust) -> Result<bool, Error> {
+    let (mut memory, _) = Memory::read(home);
     let mut input = std::io::stdin().lock();
     let mut output: Box<dyn std::io::Write> = match is_attended(false) {
         true => Box::new(glyphs::err()),
         false => Box::new(glyphs::out()),
     };
-    let answer = trust::ask(&config.trust, &mut memory, &mut input, &mut output);
+    let answer = trust::ask(trust, &mut memory, &mut input, &mut output);
     answer.map_err(|error| Error::failure(format!("cannot ask on the terminal: {error}")))
 }
 

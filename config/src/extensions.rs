@@ -126,7 +126,7 @@ fn texts(config: &Config, kind: &str, depth: usize, warnings: &mut Vec<String>) 
                     plugin: None,
                     text: String::from_utf8_lossy(&file.content).into_owned(),
                     path,
-                    location: unpacked(config, &location).unwrap_or(location),
+                    location: unpacked(config.unpacked.as_deref(), &location).unwrap_or(location),
                 });
             }
         }
@@ -134,7 +134,7 @@ fn texts(config: &Config, kind: &str, depth: usize, warnings: &mut Vec<String>) 
     for LayerFolder { layer, path } in config.layer_folders() {
         let mut found = found(&path.join(kind), depth, (layer, None), warnings);
         if is_of_untrusted_project(layer, &config.trust) {
-            found.retain(|file| leads_into_project(file, config, warnings));
+            found.retain(|file| leads_into_project(file, &config.project_root, warnings));
         }
         texts.extend(found);
     }
@@ -155,8 +155,8 @@ fn is_of_untrusted_project(layer: Layer, trust: &Trust) -> bool {
 }
 
 /// Returns whether a file is in the project: a link of one that is not trusted would show the model any file of the user.
-fn leads_into_project(file: &TextFile, config: &Config, warnings: &mut Vec<String>) -> bool {
-    let real = [&file.location, &config.project_root].map(fs::canonicalize);
+fn leads_into_project(file: &TextFile, project_root: &Path, warnings: &mut Vec<String>) -> bool {
+    let real = [&file.location, project_root].map(fs::canonicalize);
     let is_within = matches!(&real, [Ok(file), Ok(project)] if file.starts_with(project));
     if !is_within {
         let location = file.location.display();
@@ -221,9 +221,9 @@ impl TextFile {
 }
 
 /// Returns the path of an embedded file's copy on disk, if it has one: programs of a skill can run only from there.
-fn unpacked(config: &Config, location: &Path) -> Option<PathBuf> {
+fn unpacked(folder: Option<&Path>, location: &Path) -> Option<PathBuf> {
     let below = location.strip_prefix(Embedded::ROOT).ok()?;
-    let unpacked = config.unpacked.as_ref()?.join(below);
+    let unpacked = folder?.join(below);
     unpacked.exists().then_some(unpacked)
 }
 

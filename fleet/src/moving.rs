@@ -165,7 +165,7 @@ pub async fn home(config: &Config, from: Source) -> Result<Moved, Error> {
         Files::arrive(&opened).await?;
     }
     drop(opened);
-    if let Some(known) = known_sessions(config) {
+    if let Some(known) = known_sessions(config.home.as_deref()) {
         // Without the list the session is still found by its id.
         let _ = known.add(&session, &folder);
     }

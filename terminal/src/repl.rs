@@ -60,6 +60,7 @@ mod viewer;
 mod worker;
 
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
@@ -142,7 +143,7 @@ pub async fn perform(
         let _ = tasks.send(Task::List(Subject::Session));
     }
     let history = match display {
-        Display::Drawn => open_history(config),
+        Display::Drawn => open_history(config.home.as_deref()),
         Display::Plain(_) => History::default(),
     };
     let mode = config.conversation.editor_mode.as_ref();
@@ -182,7 +183,7 @@ pub async fn perform(
         return Ok(End::Left(left));
     }
     if let (Display::Drawn, Some(session)) = (display, session) {
-        crate::note(&way_back(&session, config));
+        crate::note(&way_back(&session, &config.project_root));
     }
     Ok(End::Exit(match (signals.interrupt(), is_interrupted) {
         (None, false) => 0,
@@ -204,8 +205,7 @@ fn signals(is_drawn: bool) -> Result<Signals, Error> {
 }
 
 /// Says how to open the session again: from the folder that the user is in afterwards, which is not the worktree's.
-fn way_back(session: &str, config: &Config) -> String {
-    let folder = &config.project_root;
+fn way_back(session: &str, folder: &Path) -> String {
     match (repository_of(folder), folder.file_name()) {
         (Some(_), Some(tree)) => {
             format!("Resume: ah -w {} -r {session}", tree.to_string_lossy())
@@ -352,8 +352,8 @@ fn named(config: &Config) -> (Named, Named) {
     (named, hints)
 }
 
-fn open_history(config: &Config) -> History {
-    let Some(home) = &config.home else {
+fn open_history(home: Option<&Path>) -> History {
+    let Some(home) = home else {
         return History::default();
     };
     let path = home.join(HISTORY);

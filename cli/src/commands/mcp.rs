@@ -51,7 +51,7 @@ pub fn run(config: &Config, options: &Options, action: &McpAction) -> Result<u8,
 }
 
 fn get(config: &Config, name: &str, form: Json) -> Result<u8, Error> {
-    let server = find(config, name)?;
+    let server = find(&config.mcp_servers, name)?;
     let reach = Reach::of(config, name);
     if form.json {
         return print_json(&to_json(name, server, &reach));
@@ -79,7 +79,7 @@ fn get(config: &Config, name: &str, form: Json) -> Result<u8, Error> {
 
 /// Starts the server as a run would, and no other. On a terminal the user is asked about its hosts as a run would ask.
 fn test(config: &Config, name: &str, form: Json) -> Result<u8, Error> {
-    let server = find(config, name)?;
+    let server = find(&config.mcp_servers, name)?;
     if std::io::stdin().is_terminal() && std::io::stderr().is_terminal() {
         ask_about_hosts(config, |asked| asked == name)?;
     }

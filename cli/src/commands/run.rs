@@ -183,7 +183,7 @@ async fn show(
 /// Returns why a person's prompt is sent to no model: it looks like a command that does not exist.
 fn unknown(text: &str, skill: Option<&str>, config: &Config) -> Option<String> {
     let is_own = config.interface == Interface::Native && skill.is_none();
-    let is_served = served::is_meant(text, config);
+    let is_served = served::is_meant(text, &config.mcp_servers);
     repl::unknown_command(text, config).filter(|_| is_own && !is_served)
 }
 

@@ -4,12 +4,12 @@ use std::path::Path;
 
 use ah_agent::Subagents;
 use ah_agent::agents::{Agent, Agents};
-use ah_conversation::is_same_tool;
+use ah_conversation::{Rule, is_same_tool};
 
 use super::texts;
 use crate::config::Config;
 use crate::error::Error;
-use crate::untrusted;
+use crate::{Sourced, untrusted};
 
 /// Maximum depth of nested folders of definitions.
 const MAX_DEPTH: usize = 3;
@@ -36,7 +36,7 @@ pub fn agents(config: &Config) -> Result<(Agents, Vec<String>), Error> {
         let failed = |error| Error::usage(format!("--agents: `{name}`: {error}"));
         agents.add(agent.map_err(failed)?);
     }
-    agents.retain(|agent| !is_denied(&agent.name, config));
+    agents.retain(|agent| !is_denied(&agent.name, &config.deny));
     Ok((agents, warnings))
 }
 
@@ -60,8 +60,8 @@ fn as_trusted(agent: Agent, config: &Config) -> Agent {
 }
 
 /// Returns whether a rule such as `Task(name)` denies it.
-fn is_denied(name: &str, config: &Config) -> bool {
-    config.deny.iter().any(|rule| {
+fn is_denied(name: &str, deny: &[Sourced<Rule>]) -> bool {
+    deny.iter().any(|rule| {
         let rule = &rule.value;
         let content = rule.content.as_deref();
         is_same_tool(&rule.tool, Subagents::SDK_NAME)

@@ -1,7 +1,7 @@
 //! The subagents that a session may start, and the definition that the session itself may run as.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ah_agent::agents::{Agent, Agents, MemoryScope};
@@ -68,7 +68,7 @@ pub fn subagents(
         skills: skills.clone(),
         models: Arc::new(Catalogued::new(config.clone(), warn.clone()).with(around)),
         context: Box::new(move || surroundings(&of_config, &sandbox)),
-        memory: memory(config),
+        memory: memory(&config.project_root, config.foreign_home.as_deref()),
         allow_background: !is_off,
         isolation,
         servers: Some(servers),
@@ -128,7 +128,7 @@ pub fn as_main(config: &Config) -> Result<Option<Main>, Error> {
             skills: Arc::new(skills),
             models: Arc::new(Catalogued::new(config.clone(), no_warnings())),
             context: Box::new(move || surroundings(&of_config, &sandbox)),
-            memory: memory(&config),
+            memory: memory(&config.project_root, config.foreign_home.as_deref()),
             allow_background: true,
             isolation: None,
             servers: None,
@@ -158,8 +158,8 @@ pub struct Main {
 
 /// Whether the name in a file means another model than that of the configuration: aliases of one vendor mean nothing to
 /// servers of others.
-pub(crate) fn is_another_model(name: &str, config: &Config) -> bool {
-    let own = &config.model.value;
+pub(crate) fn is_another_model(name: &str, own: &str) -> bool {
+    let own = own;
     let is_other_vendors = own.contains('/') || own.starts_with("script:");
     name != INHERIT && !(is_model_alias(name) && is_other_vendors)
 }
@@ -168,7 +168,7 @@ pub(crate) fn is_another_model(name: &str, config: &Config) -> bool {
 fn of_definition(agent: &Agent, config: &mut Config) -> Result<(), Error> {
     if let Some(model) = agent.model.as_ref()
         && config.model.origin != Origin::CommandLine
-        && is_another_model(model, config)
+        && is_another_model(model, &config.model.value)
     {
         config.model = Sourced::typed(model.clone());
     }
@@ -216,12 +216,9 @@ fn of_definition(agent: &Agent, config: &mut Config) -> Result<(), Error> {
 }
 
 /// Returns the folders of the subagents' memory. They are those of the other agent, so that both share it.
-fn memory(config: &Config) -> Vec<(MemoryScope, PathBuf)> {
-    let project = config.project_root.join(".claude");
-    let user = config
-        .foreign_home
-        .as_ref()
-        .map(|folder| (MemoryScope::User, folder.join("agent-memory")));
+fn memory(project_root: &Path, foreign_home: Option<&Path>) -> Vec<(MemoryScope, PathBuf)> {
+    let project = project_root.join(".claude");
+    let user = foreign_home.map(|folder| (MemoryScope::User, folder.join("agent-memory")));
     user.into_iter()
         .chain([
             (MemoryScope::Project, project.join("agent-memory")),

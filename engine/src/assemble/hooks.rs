@@ -14,7 +14,7 @@ use ah_store::SessionStore;
 use ah_tools::Shell;
 use ah_transcript::{RowHead, Transcribed};
 
-use ah_config::{Config, Error, Origin, Plugin};
+use ah_config::{Config, Error, Origin, Plugin, Sourced};
 
 use super::post_hook::PostHook;
 use crate::confinement::SandboxStatus;
@@ -79,19 +79,19 @@ fn made(
 ) -> Hooks {
     let maker = Maker::new(config, sandbox_status, audience.clone());
     let own = config.hooks.iter();
-    let own = own.filter(|setting| counts(&setting.origin, config));
+    let own = own.filter(|setting| counts(&setting.origin, config.disable_all_hooks.as_ref()));
     let own =
         own.filter_map(|setting| maker.make(&setting.value, config.plugin_of(&setting.origin)));
     let hooks = own.chain(more).collect();
-    let of_agents = counts(&Origin::CommandLine, config);
+    let of_agents = counts(&Origin::CommandLine, config.disable_all_hooks.as_ref());
     Hooks::new(hooks, subject)
         .with_factory(move |setting| maker.make(setting, None).filter(|_| of_agents))
 }
 
 /// Whether hooks of this origin are called. Only an administrator can turn off those of an administrator.
-fn counts(origin: &Origin, config: &Config) -> bool {
+fn counts(origin: &Origin, disabled: Option<&Sourced<bool>>) -> bool {
     let is_managed = |origin: &Origin| matches!(origin, Origin::Managed(_));
-    let disabled = config.disable_all_hooks.as_ref().filter(|it| it.value);
+    let disabled = disabled.filter(|it| it.value);
     disabled.is_none_or(|it| is_managed(origin) && !is_managed(&it.origin))
 }
 

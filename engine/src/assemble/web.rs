@@ -32,7 +32,7 @@ pub fn of(
     Ok(Web {
         http: ah_http::Options::from_variables(|name| environment.get(name)),
         private_hosts: hosts.map(|host| host.value.clone()).collect(),
-        reach: reach(confined, config),
+        reach: reach(confined, config.permission_mode.value),
         reader: reader(provider, config, warnings)?,
         search: search(provider, config, warnings)?,
     })
@@ -40,8 +40,8 @@ pub fn of(
 
 /// Returns the hosts that a confined run may reach without a question: those of its commands. Otherwise the permissions
 /// decide.
-fn reach(confined: Option<&Confined>, config: &Config) -> Option<Allowlist> {
-    let is_unasked = config.permission_mode.value == PermissionMode::BypassPermissions;
+fn reach(confined: Option<&Confined>, mode: PermissionMode) -> Option<Allowlist> {
+    let is_unasked = mode == PermissionMode::BypassPermissions;
     let confined = confined.filter(|_| is_unasked)?;
     Some(confined.sandbox.proxy().allowlist().clone())
 }

@@ -58,7 +58,7 @@ impl Expanded {
         if let Some((model, location)) = &self.model
             && (config.model.origin != Origin::CommandLine
                 || config.interface == Interface::AgentSdk)
-            && is_another_model(model, config)
+            && is_another_model(model, &config.model.value)
         {
             applied.to_mut().model = Sourced {
                 value: model.clone(),

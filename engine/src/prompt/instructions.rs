@@ -57,11 +57,11 @@ pub fn system_prompt(
         .must_produce
         .as_ref()
         .map(|file| file.to_string_lossy());
-    let base = embedded(config, "system.md");
+    let base = embedded(&config.embedded, "system.md");
     let style = extensions::output_style(config);
     let conduct = match &style {
         Some(style) if !style.keeps_conduct => Some(Cow::Borrowed("")),
-        _ => embedded(config, "claude.md"),
+        _ => embedded(&config.embedded, "claude.md"),
     };
     let own = (
         base.as_deref().unwrap_or(SYSTEM),
@@ -222,10 +222,8 @@ pub(crate) fn milliseconds(time: Duration) -> u64 {
 }
 
 /// Returns the text of an embedded file.
-fn embedded<'a>(config: &'a Config, name: &str) -> Option<Cow<'a, str>> {
-    let file = config
-        .embedded
-        .file(&Path::new(Embedded::ROOT).join(name))?;
+fn embedded<'a>(files: &'a Embedded, name: &str) -> Option<Cow<'a, str>> {
+    let file = files.file(&Path::new(Embedded::ROOT).join(name))?;
     Some(String::from_utf8_lossy(&file.content))
 }
 

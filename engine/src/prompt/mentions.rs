@@ -57,7 +57,7 @@ fn attached(prompt: &str, config: &Config) -> Vec<(String, String)> {
     let mut ruled = None;
     let mut texts = Vec::new();
     for Mention { path, lines } in words(prompt).filter_map(Mention::of) {
-        let Some(real) = in_project(path, config) else {
+        let Some(real) = in_project(path, config.environment.cwd(), &config.project_root) else {
             continue;
         };
         let ruled = ruled.get_or_insert_with(|| Ruled::of(config));
@@ -96,10 +96,10 @@ fn told(path: &str, lines: usize, is_folder: bool) -> String {
 }
 
 /// Returns the path without symbolic links, if there is something in the project.
-fn in_project(path: &str, config: &Config) -> Option<std::path::PathBuf> {
-    let real = fs::canonicalize(config.environment.cwd().join(path)).ok()?;
-    let root = fs::canonicalize(&config.project_root).ok()?;
-    let is_here = real.starts_with(root) || real.starts_with(config.environment.cwd());
+fn in_project(path: &str, cwd: &Path, project_root: &Path) -> Option<std::path::PathBuf> {
+    let real = fs::canonicalize(cwd.join(path)).ok()?;
+    let root = fs::canonicalize(project_root).ok()?;
+    let is_here = real.starts_with(root) || real.starts_with(cwd);
     is_here.then_some(real)
 }
 

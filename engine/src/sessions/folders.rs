@@ -35,7 +35,8 @@ pub const STRANGE: &str = "not made by you";
 pub(crate) fn sessions_in(folder: PathBuf, config: &Config) -> Sessions {
     let queue = config.queue_folder(&folder);
     let sessions = Sessions::in_folder(folder).queued_in(queue);
-    let sessions = { sessions.known_by(known_sessions(config)) }.with_files_in(config.seals());
+    let sessions =
+        { sessions.known_by(known_sessions(config.home.as_deref())) }.with_files_in(config.seals());
     if config.trust.is_given() {
         sessions
     } else {
@@ -44,9 +45,8 @@ pub(crate) fn sessions_in(folder: PathBuf, config: &Config) -> Sessions {
 }
 
 /// Returns the list of the user's sessions; `None` without a home.
-pub fn known_sessions(config: &Config) -> Option<KnownSessions> {
-    let home = config.home.as_ref()?;
-    Some(KnownSessions::at(home.join("sessions")))
+pub fn known_sessions(home: Option<&Path>) -> Option<KnownSessions> {
+    Some(KnownSessions::at(home?.join("sessions")))
 }
 
 /// Returns the sessions of all folders in which the user has made some. Folders that cannot be read are left out.
@@ -66,7 +66,9 @@ pub fn everywhere(config: &Config) -> Result<Everywhere, Error> {
             continue;
         }
         let others = Sessions::in_folder(&folder).without_link();
-        let others = others.known_by(known_sessions(config)).list();
+        let others = others
+            .known_by(known_sessions(config.home.as_deref()))
+            .list();
         match others {
             Ok(heads) => all.heads.extend(heads),
             Err(error) => tracing::warn!("sessions are left out: {error}"),
@@ -79,7 +81,8 @@ pub fn everywhere(config: &Config) -> Result<Everywhere, Error> {
 
 /// Returns the folders of sessions besides `own`: those in the user's list, and those of projects that cannot be written.
 fn other_folders(own: &Path, config: &Config) -> Vec<PathBuf> {
-    let mut folders = known_sessions(config).map_or_else(Vec::new, |known| known.folders());
+    let mut folders =
+        known_sessions(config.home.as_deref()).map_or_else(Vec::new, |known| known.folders());
     let projects = config.home.iter().map(|home| home.join("projects"));
     let entries = projects.filter_map(|projects| std::fs::read_dir(projects).ok());
     folders.extend(

@@ -77,7 +77,7 @@ impl SessionLocation {
         } else {
             paths
         };
-        let known = known_sessions(config);
+        let known = known_sessions(config.home.as_deref());
         let is_strange = |id: &SessionId| { known.as_ref() }.is_some_and(|known| !known.has(id));
         // A file that somebody names is theirs, and may stand among others of its name.
         let is_of_name = !matches!(plan.choice, SessionChoice::File(_));
@@ -464,7 +464,7 @@ pub fn transcript_path(config: &Config, uuid: &str) -> Option<PathBuf> {
 pub fn take_new(config: &Config, begun: Time) -> Result<SessionStore, OpenError> {
     let paths = sessions(config).begun_at(begun);
     // First, so that a session whose creation fails half-way is still the user's.
-    if let (Some(known), Some(id)) = (known_sessions(config), paths.id())
+    if let (Some(known), Some(id)) = (known_sessions(config.home.as_deref()), paths.id())
         && let Err(error) = known.add(&id, paths.folder())
     {
         tracing::warn!("cannot add the session to your list of sessions: {error}");

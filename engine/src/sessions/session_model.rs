@@ -2,6 +2,7 @@
 //! can use neither its prompt cache nor its thinking.
 
 use std::borrow::Cow;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use ah_config::{Config, Error, Origin, Sourced};
@@ -41,7 +42,7 @@ impl<'a> SessionModel<'a> {
             let (provider, recording) = model::recorded(provider, record, &config.environment)?;
             Ok::<_, Error>((provider, RecordedTo::new(recording)))
         };
-        if let Some(own) = own.filter(|_| is_general(config)) {
+        if let Some(own) = own.filter(|_| is_general(&config.model, &config.files)) {
             let mut with_own = config.clone();
             with_own.model = Sourced {
                 value: own.to_owned(),
@@ -68,7 +69,7 @@ impl<'a> SessionModel<'a> {
             }
         }
         // A scenario is for one run; a command's model is for one prompt.
-        let is_lasting = is_general(config) || is_named(config);
+        let is_lasting = is_general(&config.model, &config.files) || is_named(&config.model);
         let is_new = is_lasting && own != Some(configured.as_str());
         let (provider, recorded_to) = connected(config, warnings)?;
         Ok(Self {
@@ -88,8 +89,8 @@ fn resolved(config: &Config) -> Result<String, Error> {
 }
 
 /// Whether the model is named for this run.
-fn is_named(config: &Config) -> bool {
-    let origin = &config.model.origin;
+fn is_named(model: &Sourced<String>) -> bool {
+    let origin = &model.origin;
     matches!(
         origin,
         Origin::CommandLine | Origin::Environment(_) | Origin::Inline
@@ -97,10 +98,10 @@ fn is_named(config: &Config) -> bool {
 }
 
 /// Whether the model is the one for all sessions. Any other file is that of a command or subagent.
-fn is_general(config: &Config) -> bool {
-    match &config.model.origin {
+fn is_general(model: &Sourced<String>, files: &[PathBuf]) -> bool {
+    match &model.origin {
         Origin::BuiltIn | Origin::Embedded => true,
-        Origin::File(path) => config.files.contains(path),
+        Origin::File(path) => files.contains(path),
         _ => false,
     }
 }

@@ -104,7 +104,7 @@ pub async fn attach(
     let link = link(is_drawn, inputs.clone());
     let (tasks, wanted) = unbounded_channel();
     let history = match display {
-        Some(Display::Drawn) => open_history(config),
+        Some(Display::Drawn) => open_history(config.home.as_deref()),
         _ => History::default(),
     };
     let mode = config.conversation.editor_mode.as_ref();

@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use ah_agent::Session;
 use ah_agent::agents::Agents;
+use ah_agent::hooks::HookSetting;
 use ah_agent::prompt::PromptPart;
 use ah_agent::skills::Skills;
-use ah_config::Config;
+use ah_config::Sourced;
 use ah_conversation::ModelUsage;
 use ah_conversation::neutralise;
 use ah_conversation::{
@@ -262,8 +263,8 @@ pub fn permissions(session: &Session, confined: &str, environment: &Environment)
 }
 
 /// Returns the hooks, in the order in which they are called, and where each comes from.
-pub fn hooks(config: &Config) -> String {
-    let hooks = config.hooks.iter();
+pub fn hooks(hooks: &[Sourced<HookSetting>]) -> String {
+    let hooks = hooks.iter();
     let lines: Vec<_> = hooks
         .map(|hook| {
             let event = hook.value.event.as_str();

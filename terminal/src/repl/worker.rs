@@ -424,7 +424,7 @@ impl SessionWorker {
             false => factory.link.size.width,
         };
         let text = match about {
-            About::Hooks => report::hooks(&factory.opening.config),
+            About::Hooks => report::hooks(&factory.opening.config.hooks),
             About::Agents => {
                 report::agents(&extensions::agents(&factory.opening.config)?.0, columns)
             }

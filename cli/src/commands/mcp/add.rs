@@ -79,7 +79,7 @@ pub fn remove(config: &Config, name: &str, scope: Option<Scope>) -> Result<u8, E
                 let file = server_files::path(config, ServerScope::Project);
                 match file.filter(|file| server_files::has(file, name)) {
                     Some(file) => file,
-                    None => return find(config, name).map(|_| 0),
+                    None => return find(&config.mcp_servers, name).map(|_| 0),
                 }
             }
         },
@@ -195,7 +195,7 @@ fn try_out(config: &Config, name: &str, entry: &ServerEntry, scope: Scope) -> Re
         ..server
     };
     if let Some(project) = project.filter(|_| !server.needs.is_empty()) {
-        remember(config, name, project, &server);
+        remember(config.home.as_deref(), name, project, &server);
     }
     let reach = Reach::of_server(config, name, &server);
     let patience = config.server_patience() * 2;
@@ -219,8 +219,8 @@ fn try_out(config: &Config, name: &str, entry: &ServerEntry, scope: Scope) -> Re
 }
 
 /// Remembers that the user has added the server with its hosts, so that runs need not ask.
-fn remember(config: &Config, name: &str, project: PathBuf, server: &ServerConfig) {
-    let (mut answers, _) = ServerAnswers::read(config.home.as_deref());
+fn remember(home: Option<&Path>, name: &str, project: PathBuf, server: &ServerConfig) {
+    let (mut answers, _) = ServerAnswers::read(home);
     let added = OpenServer {
         name: name.to_owned(),
         project,

@@ -1,5 +1,7 @@
 //! Servers as they are configured: where each is set, and what its program reaches from the sandbox.
 
+use std::collections::BTreeMap;
+
 use ah_config::{Config, Error, Sourced};
 use ah_engine::confinement::is_wanted;
 use ah_mcp::{ServerConfig, ServerEntry, Transport, folder_name};
@@ -77,9 +79,12 @@ impl Reach {
 }
 
 /// Returns the server of this name; the error names those that are configured.
-pub fn find<'a>(config: &'a Config, name: &str) -> Result<&'a Sourced<ServerEntry>, Error> {
-    config.mcp_servers.get(name).ok_or_else(|| {
-        let known: Vec<_> = config.mcp_servers.keys().map(String::as_str).collect();
+pub fn find<'a>(
+    servers: &'a BTreeMap<String, Sourced<ServerEntry>>,
+    name: &str,
+) -> Result<&'a Sourced<ServerEntry>, Error> {
+    servers.get(name).ok_or_else(|| {
+        let known: Vec<_> = servers.keys().map(String::as_str).collect();
         let error = Error::failure(format!("there is no MCP server `{name}`"));
         if known.is_empty() {
             error.hint("none is configured; `ah mcp add` adds one")

@@ -115,7 +115,7 @@ fn rows(known: &SignedIn) -> String {
 
 fn place(config: &Config, name: &str) -> Result<SignInPlace, Error> {
     let variable = |name: &str| config.environment.get(name).map(str::to_owned);
-    let server = find(config, name)?.value.resolve(&variable);
+    let server = find(&config.mcp_servers, name)?.value.resolve(&variable);
     let server = server.map_err(|reason| Error::failure(format!("`{name}`: {reason}")))?;
     let (Transport::Http(address) | Transport::Sse(address)) = server.transport else {
         return Err(Error::failure(format!(

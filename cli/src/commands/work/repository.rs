@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use ah_config::overlay::Overlay;
 use ah_config::sandboxing::Sandboxing;
+use ah_config::settings::work::WorkSettings;
 use ah_config::{Config, Error, Overrides};
 use ah_conversation::{Environment, Interface};
 use ah_git::{Git, Owner, is_repository, repository_of};
@@ -71,7 +72,7 @@ impl Repository {
         let mut settings = work.map(|work| work.value.clone()).unwrap_or_default();
         settings.max_prs = wanted.max_prs.or(settings.max_prs);
         settings.converge = wanted.converge.or(settings.converge);
-        refuse_trust(config, &trees)?;
+        refuse_trust(&config.environment, &trees)?;
         let (hub, lent) = hub(wanted, &config.environment, &main, &repository, &settings).await?;
         Ok(Work {
             top: self.top.clone(),
@@ -109,7 +110,7 @@ impl Repository {
         }
         let mut words = arguments(options, config.environment.cwd());
         if !wanted.no_sandbox {
-            words.extend(hosts(config)?);
+            words.extend(hosts(config.work.as_ref().map(|work| &work.value))?);
         }
         Ok(Agents {
             program: program()?,
@@ -163,8 +164,7 @@ fn grants(sandbox: &Sandboxing) -> Vec<String> {
 }
 
 /// Returns the options with the hosts that the agents may reach: those of `work`, and no others.
-fn hosts(config: &Config) -> Result<Vec<String>, Error> {
-    let work = config.work.as_ref().map(|work| &work.value);
+fn hosts(work: Option<&WorkSettings>) -> Result<Vec<String>, Error> {
     // Pages are read outside of the sandbox.
     let mut words = vec![
         "--only-allowed-hosts".to_owned(),
@@ -186,8 +186,8 @@ fn hosts(config: &Config) -> Result<Vec<String>, Error> {
 }
 
 /// Refuses to work if the user's settings trust the folder of the agents' work trees.
-fn refuse_trust(config: &Config, trees: &Path) -> Result<(), Error> {
-    let environment = Environment::new(all(&config.environment), trees.to_owned());
+fn refuse_trust(environment: &Environment, trees: &Path) -> Result<(), Error> {
+    let environment = Environment::new(all(environment), trees.to_owned());
     let there = Config::survey(
         Overrides::default(),
         Interface::Native,
