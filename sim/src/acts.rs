@@ -9,6 +9,7 @@ use ah_store::Sessions;
 
 use crate::law::Fault;
 use crate::plan::Act;
+use crate::plant::PlantedFault;
 use crate::process::unusable;
 use crate::store::SimulatedStore;
 use crate::world::World;
@@ -19,7 +20,12 @@ pub(crate) fn fork(world: &World) -> Result<(), Fault> {
     if !paths.database().exists() {
         return Ok(());
     }
-    let copied = Sessions::in_folder(paths.folder()).copy(&paths);
+    let sessions = Sessions::in_folder(paths.folder());
+    let is_empty = world.state().planted(PlantedFault::CopyEmpty, 1);
+    let copied = match is_empty {
+        true => sessions.fresh(),
+        false => sessions.copy(&paths),
+    };
     world.hear();
     match copied {
         // The power may have failed when all was done: then the next process finds the original.

@@ -42,6 +42,8 @@ struct Content {
     since: Vec<Change>,
     /// Bytes with the changes.
     size: usize,
+    /// Changes at the last sync that it did not sync.
+    late: usize,
 }
 
 #[derive(Clone)]
@@ -81,6 +83,7 @@ impl Content {
             size: synced.len(),
             synced,
             since: Vec::new(),
+            late: 0,
         }
     }
 
@@ -92,10 +95,12 @@ impl Content {
         self.since.push(change);
     }
 
-    fn sync(&mut self) {
-        for change in self.since.drain(..) {
+    /// Syncs so many changes.
+    fn sync(&mut self, count: usize) {
+        for change in self.since.drain(..count) {
             change.apply(&mut self.synced);
         }
+        self.late = self.since.len();
     }
 
     fn now(&self) -> Vec<u8> {
@@ -173,7 +178,7 @@ impl SimulatedDisk {
     pub(crate) fn calm(&self) {
         let mut state = self.state();
         state.event = None;
-        state.is_full = false;
+        (state.is_full, state.is_off) = (false, false);
     }
 
     /// Ends the process, with its power or alone.
@@ -256,9 +261,10 @@ impl State {
     /// Puts the files as they are after a power cut into the folder `to`.
     fn leave(&mut self, from: &Path, to: &Path) -> io::Result<()> {
         copy(from, to)?;
+        let is_lossy = self.plant == Some(PlantedFault::WriteForgotten);
         for (name, content) in &mut self.files {
             let path = to.join(name);
-            if !path.exists() || fs::read(&path)? != content.now() {
+            if !path.exists() || !is_lossy && fs::read(&path)? != content.now() {
                 // Removed, or written by the store itself, without SQLite.
                 continue;
             }
@@ -293,6 +299,10 @@ impl Disk for SimulatedDisk {
         let at = usize::try_from(offset).unwrap_or(usize::MAX);
         let size = state.file(path).map_or(0, |file| file.size);
         state.operation(at + bytes.len() > size)?;
+        if state.planted(PlantedFault::WriteForgotten, 20) {
+            // It is as it was there.
+            return Ok(());
+        }
         if let Some(file) = state.file(path) {
             file.change(Change::Write(at, bytes.to_vec()));
         }
@@ -311,11 +321,17 @@ impl Disk for SimulatedDisk {
     fn sync(&self, path: &Path) -> Result<(), DiskFault> {
         let mut state = self.state();
         state.operation(false)?;
-        if state.planted(PlantedFault::SyncIgnored, 1) {
+        let is_queue = path.to_string_lossy().contains(".queue.db");
+        if state.planted(PlantedFault::SyncIgnored, 1)
+            || is_queue && state.planted(PlantedFault::QueueSyncIgnored, 1)
+        {
             return Ok(());
         }
+        let is_late = state.planted(PlantedFault::SyncLate, 1);
         if let Some(file) = state.file(path) {
-            file.sync();
+            let late = file.late.min(file.since.len());
+            let count = if is_late { late } else { file.since.len() };
+            file.sync(count);
         }
         Ok(())
     }

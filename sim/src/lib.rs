@@ -8,6 +8,7 @@
 mod acts;
 mod chance;
 mod disk;
+mod fleet;
 mod law;
 mod laws;
 mod model;
@@ -25,35 +26,68 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
+pub use fleet::{FleetPlan, Step, Task};
 pub use law::{Fault, Law};
 pub use plan::{Act, DiskEvent, Injection, Plan, Process};
 pub use plant::PlantedFault;
-pub use process::play;
 pub use world::Played;
 
-/// A session in which something does not hold, as short as it can be.
+/// Something that is made from a number, and played.
+pub trait Playable: Clone + fmt::Debug {
+    /// Plays it, and then what nothing comes upon.
+    fn play(&self, plant: Option<PlantedFault>) -> Played;
+
+    /// Returns the same with less in it, the simplest first.
+    fn simpler(&self) -> Vec<Self>;
+
+    /// Returns how many processes it has.
+    fn parts(&self) -> usize;
+}
+
+/// A play in which something does not hold, as short as it can be.
 #[derive(Debug, Clone)]
 pub struct Failure {
     /// The seed that found it.
     pub seed: u64,
-    /// The processes that are needed for it.
-    pub plan: Plan,
+    /// The number of processes that are needed for it.
+    pub parts: usize,
     /// What happens in them.
     pub played: Played,
 }
 
-/// Plays the session of `seed`; returns its number of turns, or how it fails.
+/// Every so many numbers there is a fleet; the others are sessions.
+const FLEETS: u64 = 4;
+
+/// Plays what `seed` is: a session or a fleet; returns its number of turns, or how it fails.
 ///
 /// # Errors
 ///
 /// If something does not hold.
 pub fn session(seed: u64, plant: Option<PlantedFault>) -> Result<usize, Box<Failure>> {
-    let plan = Plan::new(seed);
-    let played = play(&plan, plant);
-    if played.fault.is_none() {
-        return Ok(played.turns);
+    match seed % FLEETS == FLEETS - 1 {
+        true => whole(seed, FleetPlan::new(seed), plant),
+        false => whole(seed, Plan::new(seed), plant),
     }
-    Err(Box::new(shortened(Failure { seed, plan, played }, plant)))
+}
+
+/// Plays what `seed` is; returns what happens.
+pub fn story(seed: u64, plant: Option<PlantedFault>) -> Played {
+    match seed % FLEETS == FLEETS - 1 {
+        true => FleetPlan::new(seed).play(plant),
+        false => Plan::new(seed).play(plant),
+    }
+}
+
+fn whole(
+    seed: u64,
+    plan: impl Playable,
+    plant: Option<PlantedFault>,
+) -> Result<usize, Box<Failure>> {
+    let played = plan.play(plant);
+    match played.fault {
+        None => Ok(played.turns),
+        Some(_) => Err(Box::new(shortened(seed, plan, played, plant))),
+    }
 }
 
 /// Plays the sessions from the number `first` on until they have so many turns; returns how many turns they had.
@@ -90,23 +124,28 @@ pub fn search(first: u64, turns: usize) -> Result<usize, Box<Failure>> {
     found.map_or(Ok(played.into_inner()), Err)
 }
 
-/// Leaves out of a failing session what is not needed to break the same law.
-fn shortened(mut failure: Failure, plant: Option<PlantedFault>) -> Failure {
+/// Leaves out of a failing play what is not needed to break the same law.
+fn shortened(
+    seed: u64,
+    mut plan: impl Playable,
+    mut played: Played,
+    plant: Option<PlantedFault>,
+) -> Failure {
     let law = |played: &Played| played.fault.as_ref().map(|fault| fault.law);
-    let broken = law(&failure.played);
+    let broken = law(&played);
     'again: loop {
-        for plan in failure.plan.simpler() {
-            let played = play(&plan, plant);
-            if law(&played) == broken {
-                failure = Failure {
-                    plan,
-                    played,
-                    ..failure
-                };
+        for simpler in plan.simpler() {
+            let other = simpler.play(plant);
+            if law(&other) == broken {
+                (plan, played) = (simpler, other);
                 continue 'again;
             }
         }
-        return failure;
+        return Failure {
+            seed,
+            parts: plan.parts(),
+            played,
+        };
     }
 }
 

@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use ah_conversation::{
-    BlockStart, Delta, ErrorClass, EventStream, Model, Provider, ProviderError, ProviderExtras,
-    Request, StopReason, StreamEvent, Usage,
+    BlockStart, ContentBlock, Delta, ErrorClass, EventStream, Model, Provider, ProviderError,
+    ProviderExtras, Request, StopReason, StreamEvent, Usage,
 };
 use futures_util::StreamExt as _;
 use serde_json::json;
@@ -100,6 +100,7 @@ impl Provider for Looked {
         let has_enough = {
             let mut state = world.state();
             state.rounds += 1;
+            state.giving = None;
             let before = match state.is_summary {
                 true => Arc::default(),
                 false => state.requested.clone(),
@@ -121,6 +122,7 @@ impl Provider for Looked {
                 Ok(StreamEvent::Ended)
             }));
         }
+        let request = sent(&mut world.state(), request);
         let events = self.inner.stream(request);
         Box::pin(events.then(move |event| {
             let world = world.clone();
@@ -139,6 +141,27 @@ impl Provider for Looked {
     fn extras(&self) -> ProviderExtras<'_> {
         self.inner.extras()
     }
+}
+
+/// Returns what is really sent of a request.
+fn sent(state: &mut State, mut request: Request) -> Request {
+    let is_less = state.planted(PlantedFault::RequestWithoutResult, 4);
+    let is_other = state.planted(PlantedFault::CallIdChanged, 4);
+    if !is_less && !is_other {
+        return request;
+    }
+    let mut messages = request.messages.to_vec();
+    if let Some(last) = messages.last_mut() {
+        let content = &mut Arc::make_mut(last).content;
+        if let Some(ContentBlock::ToolResult(result)) = content.first_mut() {
+            result.tool_use_id = "another".into();
+            if is_less {
+                content.remove(0);
+            }
+        }
+    }
+    request.messages = Arc::new(messages);
+    request
 }
 
 /// A model that needs no server.

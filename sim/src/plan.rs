@@ -5,7 +5,10 @@ use std::fmt;
 use ah_conversation::MailKind;
 
 use crate::chance::Chance;
+use crate::plant::PlantedFault;
 use crate::vendor;
+use crate::world::Played;
+use crate::{Playable, process};
 
 /// Moments of a process: calls of a port, pieces of an answer, beginnings and ends of tools. Most processes have fewer.
 const MOMENTS: usize = 60;
@@ -97,9 +100,14 @@ impl Plan {
             processes: (0..count).map(|_| process()).collect(),
         }
     }
+}
 
-    /// Returns plans in which less happens, the simplest first.
-    pub fn simpler(&self) -> Vec<Self> {
+impl Playable for Plan {
+    fn play(&self, plant: Option<PlantedFault>) -> Played {
+        process::play(self, plant)
+    }
+
+    fn simpler(&self) -> Vec<Self> {
         let mut plans = Vec::new();
         for at in 0..self.processes.len() {
             let mut plan = self.clone();
@@ -107,26 +115,53 @@ impl Plan {
             plans.push(plan);
         }
         for at in 0..self.processes.len() {
-            let mut with = |change: fn(&mut Process)| {
+            for process in self.processes[at].simpler() {
                 let mut plan = self.clone();
-                change(&mut plan.processes[at]);
-                if plan != *self {
-                    plans.push(plan);
-                }
-            };
-            with(|process| process.injection = None);
-            with(|process| process.disk = None);
-            with(|process| process.mail.clear());
-            with(|process| process.act = Act::Nothing);
-            with(|process| process.server = None);
-            with(|process| process.inject_earlier(|moment| moment / 2));
-            with(|process| process.inject_earlier(|moment| moment.saturating_sub(1)));
+                plan.processes[at] = process;
+                plans.push(plan);
+            }
         }
         plans
+    }
+
+    fn parts(&self) -> usize {
+        self.processes.len()
     }
 }
 
 impl Process {
+    /// Returns a process that nothing comes upon.
+    pub(crate) fn calm(seed: u64) -> Self {
+        Self {
+            seed,
+            server: None,
+            act: Act::Nothing,
+            mail: Vec::new(),
+            injection: None,
+            disk: None,
+        }
+    }
+
+    /// Returns the same with less that comes upon it.
+    pub(crate) fn simpler(&self) -> Vec<Self> {
+        let mut simpler = Vec::new();
+        let mut with = |change: fn(&mut Self)| {
+            let mut process = self.clone();
+            change(&mut process);
+            if process != *self {
+                simpler.push(process);
+            }
+        };
+        with(|process| process.injection = None);
+        with(|process| process.disk = None);
+        with(|process| process.mail.clear());
+        with(|process| process.act = Act::Nothing);
+        with(|process| process.server = None);
+        with(|process| process.inject_earlier(|moment| moment / 2));
+        with(|process| process.inject_earlier(|moment| moment.saturating_sub(1)));
+        simpler
+    }
+
     fn inject_earlier(&mut self, earlier: fn(usize) -> usize) {
         if let Some((moment, _)) = &mut self.injection {
             *moment = earlier(*moment);
@@ -136,7 +171,7 @@ impl Process {
         }
     }
 
-    fn new(server: Option<usize>, chance: &mut Chance) -> Self {
+    pub(crate) fn new(server: Option<usize>, chance: &mut Chance) -> Self {
         let mail = |chance: &mut Chance| match chance.one_in(2) {
             true => MailKind::Steer,
             false => MailKind::FollowUp,

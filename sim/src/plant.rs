@@ -41,11 +41,35 @@ pub enum PlantedFault {
     ShownOtherwise,
     /// Watchers are not shown a message.
     NotShown,
+    /// A run is acknowledged and not in the queue of the fleet.
+    RunForgotten,
+    /// Mail for a session of the fleet wakes no run.
+    MailWakesNobody,
+    /// A worker goes on with another session than that of its run.
+    OtherSession,
+    /// A request is sent without one of its results.
+    RequestWithoutResult,
+    /// A request is sent with a result that names another call.
+    CallIdChanged,
+    /// The disk does not sync the queues of sessions.
+    QueueSyncIgnored,
+    /// The disk loses a write that it has synced when the power fails.
+    WriteForgotten,
+    /// The disk syncs one time what it was to sync the time before.
+    SyncLate,
+    /// A write is acknowledged and made with the next one.
+    AcknowledgedEarly,
+    /// The beginning of a call is journalled with what comes after it.
+    BegunTooLate,
+    /// What a call has left of files is not recorded.
+    FilesLeftNotRecorded,
+    /// A copy of a session is empty.
+    CopyEmpty,
 }
 
 impl PlantedFault {
     /// All faults, each with the law that it breaks.
-    pub const ALL: [(Self, Law); 18] = [
+    pub const ALL: [(Self, Law); 30] = [
         (Self::UnwrittenAcknowledged, Law::Kept),
         (Self::MessageLost, Law::Kept),
         (Self::StartNotJournalled, Law::Reported),
@@ -64,5 +88,17 @@ impl PlantedFault {
         (Self::FilesNotRecorded, Law::Undone),
         (Self::ShownOtherwise, Law::Shown),
         (Self::NotShown, Law::Shown),
+        (Self::RunForgotten, Law::Delivered),
+        (Self::MailWakesNobody, Law::Delivered),
+        (Self::OtherSession, Law::Ended),
+        (Self::RequestWithoutResult, Law::Accepted),
+        (Self::CallIdChanged, Law::Accepted),
+        (Self::QueueSyncIgnored, Law::Delivered),
+        (Self::WriteForgotten, Law::Kept),
+        (Self::SyncLate, Law::Kept),
+        (Self::AcknowledgedEarly, Law::Kept),
+        (Self::BegunTooLate, Law::Reported),
+        (Self::FilesLeftNotRecorded, Law::Undone),
+        (Self::CopyEmpty, Law::Kept),
     ];
 }

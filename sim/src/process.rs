@@ -1,6 +1,6 @@
 //! The processes of a session: each opens it as a process of `ah` does, and has one run.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ use crate::world::{Played, Story, World};
 use crate::{acts, laws, model, tools, vendor};
 
 /// Longest time that a process may take, in simulated time: one that takes longer does not end.
-const TOO_LONG: Duration = Duration::from_secs(24 * 60 * 60);
+pub(crate) const TOO_LONG: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The clock of all processes.
 struct SharedClock(Arc<World>);
@@ -89,7 +89,7 @@ impl Rulebook for Screen {
 /// # Panics
 ///
 /// If there is no place for the files of a session.
-pub fn play(plan: &Plan, plant: Option<PlantedFault>) -> Played {
+pub(crate) fn play(plan: &Plan, plant: Option<PlantedFault>) -> Played {
     let runtime = runtime();
     let mut folder = folder();
     let paths = Sessions::in_folder(folder.path()).begun_at(Time(0));
@@ -97,14 +97,7 @@ pub fn play(plan: &Plan, plant: Option<PlantedFault>) -> Played {
     let around = (Arc::new(SimulatedDisk::new(plant)), Story::default());
     let world = Arc::new(World::new(paths, workspace.path(), around, plant));
     let mut mounted = mount(folder.path(), world.disk.clone());
-    let calm = Process {
-        seed: plan.processes.len() as u64,
-        server: None,
-        act: Act::Nothing,
-        mail: Vec::new(),
-        injection: None,
-        disk: None,
-    };
+    let calm = Process::calm(plan.processes.len() as u64);
     for process in plan.processes.iter().chain([&calm]) {
         let next = self::folder();
         match runtime.block_on(live(&world, process, next.path())) {
@@ -128,7 +121,7 @@ pub fn play(plan: &Plan, plant: Option<PlantedFault>) -> Played {
 /// Returns a runtime of one thread, in which nothing waits in real time.
 pub(crate) fn runtime() -> Runtime {
     let builder = Builder::new_current_thread()
-        .enable_time()
+        .enable_all()
         .start_paused(true)
         .build();
     builder.expect("a timer needs nothing")
@@ -220,15 +213,20 @@ async fn attempt(
 }
 
 fn open(paths: &Paths) -> Result<SessionStore, StoreError> {
-    SessionStore::open(paths).map_err(|error| match error {
+    SessionStore::open(paths).map_err(refused)
+}
+
+/// Returns the failure to open a session that nobody should have open.
+pub(crate) fn refused(error: OpenError) -> StoreError {
+    match error {
         OpenError::Store(error) => error,
         OpenError::Busy(_) => StoreError {
             action: "cannot open",
-            path: paths.database().to_owned(),
+            path: PathBuf::new(),
             reason: "a process that has ended has the session open".to_owned(),
             hint: None,
         },
-    })
+    }
 }
 
 /// Returns the fault without the file, whose name is another each time.

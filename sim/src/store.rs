@@ -56,6 +56,18 @@ impl SimulatedStore {
         if state.planted(PlantedFault::EndNotJournalled, 1) {
             records.retain(|record| !matches!(record, Record::CallFinished(_)));
         }
+        if state.planted(PlantedFault::BegunTooLate, 1) {
+            let began = |record: &Record| matches!(record, Record::CallStarted(_));
+            let late = records.extract_if(.., |record| began(record)).collect();
+            let late = std::mem::replace(&mut state.late, late);
+            records.splice(0..0, late);
+        }
+        if state.planted(PlantedFault::AcknowledgedEarly, 1) {
+            records = std::mem::replace(&mut state.late, records);
+        }
+        if state.planted(PlantedFault::FilesLeftNotRecorded, 1) {
+            records.retain(|record| !matches!(record, Record::FilesLeft(_)));
+        }
         if state.planted(PlantedFault::FilesNotRecorded, 1) {
             records.retain(|record| !matches!(record, Record::Files(_)));
         }

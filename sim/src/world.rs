@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ah_conversation::{Clock as _, MailKind, Message, MessageId, ToolUseId};
+use ah_conversation::{Clock as _, MailKind, Message, MessageId, Record, ToolUseId};
 use ah_provider::script::format::Turn;
 use ah_store::{Paths, Queue};
 use ah_testkit::server::given::Given;
 use ah_testkit::world::Steps;
+use futures_util::FutureExt as _;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -69,6 +70,8 @@ pub(crate) struct State {
     pub(crate) workspace: Workspace,
     /// Results of calls whose end was acknowledged.
     pub(crate) ended: Vec<(ToolUseId, String)>,
+    /// Records that a planted fault writes later.
+    pub(crate) late: Vec<Record>,
     /// What other processes have queued.
     pub(crate) mail: Vec<Sent>,
     /// Moments of the present process so far.
@@ -90,6 +93,8 @@ pub(crate) type Story = Arc<Mutex<Vec<String>>>;
 pub(crate) struct Sent {
     pub(crate) kind: MailKind,
     pub(crate) text: String,
+    /// Whether it is the prompt of a run of a fleet.
+    pub(crate) is_run: bool,
     /// Else the disk has failed, or the power.
     pub(crate) is_acknowledged: bool,
 }
@@ -146,6 +151,7 @@ impl World {
             is_summary: false,
             workspace: Workspace::at(workspace),
             ended: Vec::new(),
+            late: Vec::new(),
             mail: Vec::new(),
             moments: 0,
             injection: None,
@@ -234,6 +240,7 @@ impl World {
         state.mail.push(Sent {
             kind,
             text,
+            is_run: false,
             is_acknowledged,
         });
     }
@@ -255,9 +262,12 @@ impl World {
 
     /// A process that has begun comes to this session.
     pub(crate) fn enter(&self, process: &Process) {
+        // Calls side by side may have died together.
+        let _ = self.killed.notified().now_or_never();
         let mut state = self.state();
         state.chance = Chance::new(process.seed);
         state.rounds = 0;
+        state.late.clear();
         state.is_summary = false;
         state.shown.clear();
         state.workspace.begin();

@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use ah_conversation::{MailKind, Message, MessageId, SessionId, StoreError, Time};
 use async_trait::async_trait;
-use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, TransactionBehavior, params};
+use rusqlite::{
+    Connection, OptionalExtension as _, Params, Row, Transaction, TransactionBehavior, params,
+};
 
 use super::Failure;
 use super::lock::Lock;
@@ -120,6 +122,20 @@ impl LocalFleet {
     }
 }
 
+/// Returns the row that a change gives back, once the change is stored: `query_row` leaves before that, and tells no failure of it.
+fn given_back<T>(
+    connection: &Connection,
+    sql: &str,
+    params: impl Params,
+    read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<Option<T>> {
+    let mut statement = connection.prepare(sql)?;
+    let mut rows = statement.query(params)?;
+    let row = rows.next()?.map(read).transpose()?;
+    while rows.next()?.is_some() {}
+    Ok(row)
+}
+
 /// Queues another run of a session whose last one is about to be stopped and does not read the mail that came since.
 fn follow_stopped(connection: &Connection, session: &str) -> rusqlite::Result<()> {
     connection.execute(
@@ -169,7 +185,8 @@ impl Fleet for LocalFleet {
         )?;
         let now = ah_ids::now().0;
         self.with("cannot write", |connection| {
-            connection.query_row(
+            let id = given_back(
+                connection,
                 "INSERT INTO runs
                      (session, folder, model, priority, due_at, attempts, queued_at, answer_within, title, command)
                  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
@@ -186,7 +203,8 @@ impl Fleet for LocalFleet {
                     command::stored(&run.command),
                 ],
                 |row| row.get(0),
-            )
+            )?;
+            id.ok_or(rusqlite::Error::QueryReturnedNoRows)
         })
     }
 
@@ -197,8 +215,8 @@ impl Fleet for LocalFleet {
             let now = ah_ids::now().0;
             // A pause that ends later than any was begun before the clock was set back.
             let latest = now.saturating_add(milliseconds(LONGEST_PAUSE));
-            connection
-                .query_row(
+            given_back(
+                    connection,
                     "UPDATE runs SET state = 'running', owner = ?1, attempt = attempt + 1, beat_at = ?2
                      WHERE id = (
                          SELECT id FROM runs r
@@ -224,19 +242,17 @@ impl Fleet for LocalFleet {
                         })
                     },
                 )
-                .optional()
         })
     }
 
     async fn beat(&self, run: RunId, worker: &str) -> Result<Wish, StoreError> {
         let wish: Option<Option<String>> = self.with("cannot write", |connection| {
-            connection
-                .query_row(
+            given_back(
+                    connection,
                     "UPDATE runs SET beat_at = ? WHERE id = ? AND owner = ? AND state = 'running' RETURNING wish",
                     params![ah_ids::now().0, run, worker],
                     |row| row.get(0),
                 )
-                .optional()
         })?;
         Ok(wish.map_or(Wish::Leave, |word| Wish::of(word.as_deref())))
     }

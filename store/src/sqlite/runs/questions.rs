@@ -2,9 +2,9 @@
 
 use ah_conversation::{Question, SessionId, StoreError, json};
 use async_trait::async_trait;
-use rusqlite::{OptionalExtension as _, params};
+use rusqlite::params;
 
-use super::LocalFleet;
+use super::{LocalFleet, given_back};
 use crate::fleet::{Questions, Waiting, digest};
 
 #[async_trait]
@@ -37,14 +37,13 @@ impl Questions for LocalFleet {
         asker: &str,
     ) -> Result<Option<Vec<String>>, StoreError> {
         let answer: Option<String> = self.with("cannot write", |connection| {
-            connection
-                .query_row(
+            given_back(
+                    connection,
                     "UPDATE questions SET is_taken = 1 WHERE session = ? AND asker = ? AND answer IS NOT NULL
                      RETURNING answer",
                     params![session.as_str(), asker],
                     |row| row.get(0),
                 )
-                .optional()
         })?;
         Ok(answer.and_then(|answer| json::from_str(&answer).ok()))
     }

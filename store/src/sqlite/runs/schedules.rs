@@ -4,7 +4,7 @@ use ah_conversation::{MailKind, SessionId, StoreError, Time};
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::LocalFleet;
+use super::{LocalFleet, given_back};
 use crate::fleet::{NewRun, Schedule, Schedules, Start, command};
 use crate::{OpenError, Queue, SessionStore};
 
@@ -16,7 +16,8 @@ impl Schedules for LocalFleet {
 
     async fn schedule(&self, cron: &str, due: Time, run: &NewRun) -> Result<i64, StoreError> {
         self.with("cannot write", |connection| {
-            connection.query_row(
+            let number = given_back(
+                connection,
                 "INSERT INTO schedules
                      (cron, next_at, prompt, folder, model, priority, attempts, answer_within, title, command)
                  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING number",
@@ -33,7 +34,8 @@ impl Schedules for LocalFleet {
                     command::stored(&run.command),
                 ],
                 |row| row.get(0),
-            )
+            )?;
+            number.ok_or(rusqlite::Error::QueryReturnedNoRows)
         })
     }
 
