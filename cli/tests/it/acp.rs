@@ -33,7 +33,7 @@ use futures_util::{sink, stream};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use crate::binary::{Ah, HANG, World};
+use crate::support::binary::{Ah, HANG, World};
 
 /// What an editor was told and asked.
 #[derive(Clone, Default)]

@@ -12,9 +12,9 @@ use ah_testkit::server::{Outcome, Server};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::binary::{Ah, Ended, World, wait_for_file};
-use crate::cases::{BETA, Case, cases};
-use crate::stored::stored;
+use crate::support::binary::{Ah, Ended, World, wait_for_file};
+use crate::support::cases::{BETA, Case, cases};
+use crate::support::stored::stored;
 
 /// One model for each protocol. Its catalogue entry does not depend on the endpoint.
 const ADAPTERS: [&str; 4] = [

@@ -7,7 +7,7 @@ use ah_testkit::server::Server;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::binary::{Ah, Ended, Running, World, wait_for_file};
+use crate::support::binary::{Ah, Ended, Running, World, wait_for_file};
 
 pub fn host<'a>(world: &World, server: &Server, more: impl IntoIterator<Item = &'a str>) -> Ah {
     let wire = [

@@ -7,8 +7,8 @@ use ah_testkit::server::Server;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::binary::{World, wait_for_file};
-use crate::seat::Seat;
+use crate::support::binary::{World, wait_for_file};
+use crate::support::pseudo_terminal::Seat;
 
 /// Options of runs that ask nothing.
 const FREE: [&str; 3] = ["--no-sandbox", "--dangerously-skip-permissions", "-n"];

@@ -9,8 +9,8 @@ use ah_testkit::script::{says, uses};
 use ah_testkit::server::Server;
 use serde_json::json;
 
-use crate::binary::World;
-use crate::shown::shown;
+use crate::support::binary::World;
+use crate::support::shown::shown;
 
 /// The output of each command line, in a world set up by `prepare`.
 fn pages(prepare: impl Fn(&World), lines: &[&str]) -> String {

@@ -6,8 +6,8 @@ use ah_testkit::script::{says, uses};
 use ah_testkit::server::Server;
 use serde_json::{Value, json};
 
-use crate::binary::{Ended, World};
 use crate::sandbox::is_missing;
+use crate::support::binary::{Ended, World};
 
 /// A world with tasks: one is solved, one is not, one cannot be set up, and one has a model that fails.
 fn tasks(world: &World) -> String {

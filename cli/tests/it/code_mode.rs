@@ -7,8 +7,8 @@ use ah_testkit::server::Server;
 use serde_json::{Value, json};
 
 use crate::agents::{PROMPT, host, initialize, messages};
-use crate::binary::{World, wait_for_file};
 use crate::mcp::results;
+use crate::support::binary::{World, wait_for_file};
 
 /// The setting that offers the tool.
 const ON: &str = r#"{"codeMode": true}"#;

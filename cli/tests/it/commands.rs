@@ -6,9 +6,9 @@ use ah_testkit::script::{says, uses};
 use ah_testkit::server::Server;
 use serde_json::{Value, json};
 
-use crate::binary::World;
 use crate::extensions::{asked, put};
-use crate::shown::steady;
+use crate::support::binary::World;
+use crate::support::shown::steady;
 
 /// A scripted model can call any tool, so a command of an untrusted project may not choose one.
 #[test]

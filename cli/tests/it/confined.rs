@@ -12,8 +12,8 @@ use ah_testkit::script::{says, uses};
 use ah_testkit::server::Server;
 use serde_json::json;
 
-use crate::binary::World;
 use crate::sandbox::{is_missing, stored_results};
+use crate::support::binary::World;
 
 /// The options of runs outside and inside the sandbox.
 const OUTSIDE: [&str; 2] = ["--no-sandbox", "--dangerously-skip-permissions"];

@@ -6,9 +6,9 @@ use std::fs;
 use ah_testkit::script::{says, uses, uses_all};
 use serde_json::{Value, json};
 
-use crate::binary::{Ended, World};
-use crate::random::{Random, rounds};
 use crate::sandbox::is_missing;
+use crate::support::binary::{Ended, World};
+use crate::support::random::{Random, rounds};
 
 /// Number of schedules in an ordinary run.
 const SCHEDULES: u32 = 1;

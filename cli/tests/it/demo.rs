@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use crate::binary::World;
-use crate::shown::steady;
+use crate::support::binary::World;
+use crate::support::shown::steady;
 
 /// Runs the demo in a minimal environment, and returns the folder it left behind and its output.
 fn play(world: &World) -> (PathBuf, String) {

@@ -10,8 +10,8 @@ use ah_provider::script::format::Turn;
 use ah_testkit::script::{says, uses};
 use serde_json::json;
 
-use crate::binary::World;
 use crate::sandbox::{is_missing, stored_results};
+use crate::support::binary::World;
 
 /// What a denied file contains.
 const CANARY: &str = "CANARY-in-a-denied-file";

@@ -10,7 +10,7 @@ use ah_cli::args::{KnownNames, parse};
 use rusqlite::Connection;
 use serde_json::Value;
 
-use crate::binary::World;
+use crate::support::binary::World;
 
 const INTERFACES: &str = include_str!("../../../docs/interfaces.md");
 const README: &str = include_str!("../../../README.md");

@@ -9,8 +9,8 @@ use ah_provider::script::format::Turn;
 use ah_testkit::script::{says, uses};
 use serde_json::json;
 
-use crate::binary::{Ah, World, wait_for_file};
-use crate::shown::shown;
+use crate::support::binary::{Ah, World, wait_for_file};
+use crate::support::shown::shown;
 
 /// A folder with one extension of each kind.
 fn folder(world: &World) -> PathBuf {

@@ -11,8 +11,8 @@ use ah_testkit::script::{says, thinks, uses};
 use ah_testkit::server::Server;
 use serde_json::json;
 
-use crate::binary::World;
-use crate::seat::Seat;
+use crate::support::binary::World;
+use crate::support::pseudo_terminal::Seat;
 
 /// How much an expectation matters.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -459,7 +459,7 @@ const CONTROL: &[Row] = &[
         Must,
         "commands run in a sandbox by default",
         &[
-            "standing::commands_are_confined_and_need_no_question_without_a_word_of_it",
+            "default_sandbox::commands_are_confined_and_need_no_question_without_a_word_of_it",
             "sandbox::the_project_is_written_and_the_home_is_not_seen",
         ],
         "",

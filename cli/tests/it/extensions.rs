@@ -8,8 +8,8 @@ use ah_testkit::script::{says, uses};
 use ah_testkit::server::Server;
 use serde_json::{Value, json};
 
-use crate::binary::{Ended, World};
-use crate::shown::{shown, steady};
+use crate::support::binary::{Ended, World};
+use crate::support::shown::{shown, steady};
 
 /// Writes a file below the project, or below the home if the name begins with `~/`.
 pub fn put(world: &World, name: &str, text: &str) -> PathBuf {

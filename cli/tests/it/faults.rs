@@ -3,7 +3,7 @@
 
 use rustix::process::Signal;
 
-use crate::talk::Talk;
+use crate::interrupted_again_and_again::Talk;
 
 /// An upper bound of the conversation's commits.
 const MANY: u32 = 200;

@@ -8,9 +8,9 @@ use ah_testkit::script::{says, uses};
 use ah_testkit::server::Server;
 use serde_json::{Value, json};
 
-use crate::binary::World;
+use crate::interrupted_again_and_again::blocks;
 use crate::sandbox::is_missing;
-use crate::talk::blocks;
+use crate::support::binary::World;
 
 /// Returns the body of the first request of a run with these arguments, in an empty folder.
 fn body(arguments: &[&str]) -> Value {

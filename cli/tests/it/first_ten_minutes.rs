@@ -9,8 +9,8 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-use crate::binary::{Ah, World};
-use crate::seat::Seat;
+use crate::support::binary::{Ah, World};
+use crate::support::pseudo_terminal::Seat;
 
 /// A server like Ollama's with one model, which plays these answers: a text, or a call of a tool.
 struct Ollama {

@@ -13,7 +13,7 @@ use ah_testkit::script::{says, uses};
 use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::binary::{Ah, World, wait_for_file};
+use crate::support::binary::{Ah, World, wait_for_file};
 
 /// A world with a store for its workers.
 struct Fleet {

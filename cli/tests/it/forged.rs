@@ -8,9 +8,9 @@ use ah_testkit::script::{says, uses};
 use ah_testkit::server::Server;
 use serde_json::{Value, json};
 
-use crate::binary::{Running, World};
 use crate::sdk::host::Host;
 use crate::serve::client::Client;
+use crate::support::binary::{Running, World};
 
 /// What the model answers through each door.
 const ANSWER: &str = "I have read it.";

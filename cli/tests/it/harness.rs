@@ -13,7 +13,7 @@ use std::thread;
 use ah_testkit::script::{says, scenario, uses};
 use serde_json::Value;
 
-use crate::binary::World;
+use crate::support::binary::World;
 
 /// Prepares and judges the tasks.
 const GOLD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../interop/harness/gold.py");

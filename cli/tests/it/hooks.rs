@@ -8,7 +8,7 @@ use std::thread;
 use ah_testkit::script::{says, uses};
 use serde_json::{Value, json};
 
-use crate::binary::World;
+use crate::support::binary::World;
 
 const PAGE: &str = include_str!("../../../docs/hooks.md");
 

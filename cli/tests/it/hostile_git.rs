@@ -5,9 +5,9 @@ use std::process::Command;
 
 use ah_conversation::steering_names;
 
-use crate::binary::World;
 use crate::ordinary_jobs::committer;
 use crate::sandbox::is_missing;
+use crate::support::binary::World;
 
 /// The beginning of each project.
 const LAID: &str = "git init -q -b main . && echo a > a && git add a && git commit -qm a";

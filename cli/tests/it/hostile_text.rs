@@ -6,7 +6,7 @@ use std::io::Read as _;
 use ah_testkit::script::{says, uses};
 use serde_json::json;
 
-use crate::binary::{Ah, World, open_terminal, spawn};
+use crate::support::binary::{Ah, World, open_terminal, spawn};
 
 /// Sequences that would write to the clipboard, set the title, clear the screen or move the cursor; and characters that
 /// nothing shows, or that change the direction of text.

@@ -4,9 +4,9 @@ use ah_testkit::script::{hangs, says, uses};
 use ah_testkit::server::Server;
 use serde_json::json;
 
-use crate::binary::World;
 use crate::repl::{stable, waits_for};
-use crate::seat::Seat;
+use crate::support::binary::World;
+use crate::support::pseudo_terminal::Seat;
 
 /// An incomplete answer with elements that are hard to lay out.
 const ANSWER: &str = "\
@@ -431,8 +431,11 @@ fn twice_leaves_in_the_middle_of_a_tool() {
     seat.types("\x03\x03");
     assert_eq!(seat.leaves(), 0);
     world.assert_nothing_runs();
-    let connection = crate::talk::open_sound(&world.database());
-    assert_eq!(crate::talk::texts(&connection, "user"), ["begin"]);
+    let connection = crate::interrupted_again_and_again::open_sound(&world.database());
+    assert_eq!(
+        crate::interrupted_again_and_again::texts(&connection, "user"),
+        ["begin"]
+    );
 }
 
 /// A whole conversation on a terminal that cannot position the cursor.

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::binary::World;
+use crate::support::binary::World;
 
 #[test]
 fn a_sample_is_solved_through_the_bridge() {

@@ -8,8 +8,8 @@ use ah_testkit::script::{fails, says, uses};
 use ah_testkit::server::Server;
 use serde_json::{Value, json};
 
-use crate::binary::{Ah, World, wait_for_file};
-use crate::shown::shown;
+use crate::support::binary::{Ah, World, wait_for_file};
+use crate::support::shown::shown;
 
 /// The arguments that choose each interface.
 const INTERFACES: [&[&str]; 3] = [&[], &["-p"], &["--output-format", "json"]];

@@ -11,9 +11,9 @@ use ah_testkit::server::Server;
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::binary::{Ended, World, wait_for_file};
-use crate::random::{Random, rounds};
-use crate::talk::{Talk, open_sound, texts};
+use crate::interrupted_again_and_again::{Talk, open_sound, texts};
+use crate::support::binary::{Ended, World, wait_for_file};
+use crate::support::random::{Random, rounds};
 
 /// An upper bound of the conversation's commits.
 const MANY: u32 = 200;

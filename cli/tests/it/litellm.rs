@@ -17,10 +17,10 @@ use ah_testkit::server::{Received, Server};
 use serde_json::{Value, json};
 
 use self::proxy::{KEY, Proxy};
-use crate::binary::{Ah, World};
-use crate::cases::{BETA, Case, cases};
-use crate::stored::{stored, without_place};
-use crate::talk::blocks;
+use crate::interrupted_again_and_again::blocks;
+use crate::support::binary::{Ah, World};
+use crate::support::cases::{BETA, Case, cases};
+use crate::support::stored::{stored, without_place};
 
 /// A model in the proxy's catalogue, with the capabilities of Claude.
 const MODEL: &str = "claude-sonnet-4-5";

@@ -15,9 +15,9 @@ use ah_testkit::wait::until;
 use serde_json::{Value, json};
 
 use self::llama::Llama;
-use crate::binary::{Ah, World};
 use crate::litellm::proxy::{KEY, Proxy};
-use crate::seat::Seat;
+use crate::support::binary::{Ah, World};
+use crate::support::pseudo_terminal::Seat;
 
 /// One test at a time: the server has one slot, and what one test reads would push out what another has read.
 static TURN: Mutex<()> = Mutex::new(());

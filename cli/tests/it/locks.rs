@@ -7,9 +7,9 @@ use ah_testkit::script::{says, uses};
 use ah_testkit::server::Server;
 use serde_json::{Value, json};
 
-use crate::binary::{Running, World, wait_for_file};
-use crate::random::{Random, rounds};
-use crate::talk::{Talk, blocks, open_sound};
+use crate::interrupted_again_and_again::{Talk, blocks, open_sound};
+use crate::support::binary::{Running, World, wait_for_file};
+use crate::support::random::{Random, rounds};
 
 /// A tool call that waits for the file `go`.
 fn waits() -> Turn {

@@ -7,8 +7,8 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::binary::{Ended, World};
 use crate::extensions::{asked, put, put_program};
+use crate::support::binary::{Ended, World};
 
 /// A marketplace in the folder `market` of the project with the plugin `shop`, which has a command, a skill and a hook
 /// that leaves a file.

@@ -15,8 +15,8 @@ use ah_testkit::script::{says, uses};
 use ah_testkit::server::Server;
 use serde_json::{Value, json};
 
-use crate::binary::{Ah, Ended, World};
-use crate::talk::blocks;
+use crate::interrupted_again_and_again::blocks;
+use crate::support::binary::{Ah, Ended, World};
 
 fn greeter() -> McpScript {
     McpScript::new()

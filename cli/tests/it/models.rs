@@ -8,7 +8,7 @@ use std::thread;
 use ah_testkit::script::says;
 use ah_testkit::server::Server;
 
-use crate::binary::{Ah, World};
+use crate::support::binary::{Ah, World};
 
 /// A server that answers every request with this document; it runs until the test ends.
 pub fn server_of(document: &'static str) -> String {

@@ -11,9 +11,9 @@ use ah_testkit::server::Server;
 use regex::Regex;
 use serde_json::json;
 
-use crate::binary::{Ended, World, wait_for_file};
 use crate::docs::{tests, words};
-use crate::seat::Seat;
+use crate::support::binary::{Ended, World, wait_for_file};
+use crate::support::pseudo_terminal::Seat;
 
 /// The sources below a folder, without tests.
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -444,7 +444,7 @@ const RUN_BY: &[(&str, &str)] = &[
     ),
     (
         "ah import",
-        "others::sessions_of_this_folder_are_found_taken_once_and_continued",
+        "import_export::sessions_of_this_folder_are_found_taken_once_and_continued",
     ),
     (
         "ah interrupt",

@@ -3,8 +3,8 @@
 use ah_testkit::script::{says, uses};
 use serde_json::json;
 
-use crate::binary::World;
 use crate::sandbox::is_missing;
+use crate::support::binary::World;
 
 #[test]
 fn nothing_of_one_command_reaches_the_next() {

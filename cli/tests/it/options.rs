@@ -6,8 +6,8 @@ use ah_testkit::script::{says, uses};
 use ah_testkit::server::Server;
 use serde_json::json;
 
-use crate::binary::World;
-use crate::shown::{shown, steady};
+use crate::support::binary::World;
+use crate::support::shown::{shown, steady};
 
 /// The names of the tools offered to the model.
 fn tools(arguments: &[&str]) -> String {

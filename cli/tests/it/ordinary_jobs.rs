@@ -10,8 +10,8 @@ use std::thread;
 use ah_testkit::script::{says, uses};
 use serde_json::json;
 
-use crate::binary::{Ended, World};
 use crate::sandbox::{is_missing, stored_results};
+use crate::support::binary::{Ended, World};
 
 /// The programs that a job needs, and its script, which exits 0 or prints the error and fails.
 const JOBS: &[(&str, &str)] = &[

@@ -12,8 +12,8 @@ use rusqlite::Connection;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::binary::World;
-use crate::shown::{shown, steady};
+use crate::support::binary::World;
+use crate::support::shown::{shown, steady};
 
 /// The fields of each event type.
 type Fields = BTreeMap<String, BTreeSet<String>>;

@@ -7,9 +7,9 @@ use ah_testkit::script::{fails, hangs, says, scenario, uses, uses_all};
 use ah_testkit::server::Server;
 use serde_json::{Value, json};
 
-use crate::binary::{Ah, Ended, World, wait_for_file};
-use crate::seat::Seat;
-use crate::talk::blocks;
+use crate::interrupted_again_and_again::blocks;
+use crate::support::binary::{Ah, Ended, World, wait_for_file};
+use crate::support::pseudo_terminal::Seat;
 
 /// The loop with its requests going to `server`.
 fn plain(world: &World, server: &Server) -> Ah {

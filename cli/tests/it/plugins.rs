@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use crate::binary::World;
 use crate::extensions::{asked, put, put_program};
-use crate::shown::steady;
+use crate::support::binary::World;
+use crate::support::shown::steady;
 
 /// A plugin in the folder `root`, whose hook creates a file.
 fn plugin(world: &World, root: &str) {

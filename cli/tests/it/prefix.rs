@@ -10,7 +10,7 @@ use ah_testkit::server::Server;
 use ah_testkit::server::messages::binding::{continues, stretch};
 use serde_json::{Value, json};
 
-use crate::binary::World;
+use crate::support::binary::World;
 
 /// A model that binds its thinking, and one of another kind.
 const BINDING: &str = "claude-opus-5-5";

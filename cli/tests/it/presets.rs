@@ -7,7 +7,7 @@ use ah_testkit::server::vendor::Vendor;
 use ah_testkit::server::{Pick, Server};
 use serde_json::json;
 
-use crate::binary::World;
+use crate::support::binary::World;
 
 /// Answers of a run.
 const ANSWERS: usize = 50;

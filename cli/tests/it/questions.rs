@@ -3,7 +3,7 @@
 use ah_testkit::script::{says, uses};
 use serde_json::json;
 
-use crate::binary::World;
+use crate::support::binary::World;
 
 /// The user asks for a plan, answers a question and approves the plan; only then are files written.
 #[test]

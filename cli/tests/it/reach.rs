@@ -8,8 +8,8 @@ use std::process::Command;
 use ah_testkit::script::{says, uses};
 use serde_json::json;
 
-use crate::binary::World;
 use crate::sandbox::{is_missing, stored_results};
+use crate::support::binary::World;
 
 /// Findings with their points, and the condition in bash.
 const FINDINGS: [(u32, &str, &str); 16] = [
@@ -148,7 +148,7 @@ fn only_what_is_meant_is_in_reach() {
     if is_missing() {
         return;
     }
-    let secrets = |mut ah: crate::binary::Ah| {
+    let secrets = |mut ah: crate::support::binary::Ah| {
         for name in SECRETS {
             ah = ah.env(name, "x");
         }

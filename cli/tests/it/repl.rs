@@ -29,8 +29,8 @@ use ah_testkit::script::{hangs, says, uses};
 use ah_testkit::server::Server;
 use serde_json::json;
 
-use crate::binary::World;
-use crate::seat::Seat;
+use crate::support::binary::World;
+use crate::support::pseudo_terminal::Seat;
 
 /// The screen with its varying parts replaced by fixed ones.
 pub fn stable(screen: &str) -> String {
@@ -109,9 +109,9 @@ fn one_prompt_follows_the_other_in_one_session() {
     ");
     seat.says("/exit");
     assert_eq!(seat.leaves(), 0);
-    let connection = crate::talk::open_sound(&world.database());
+    let connection = crate::interrupted_again_and_again::open_sound(&world.database());
     assert_eq!(
-        crate::talk::texts(&connection, "user"),
+        crate::interrupted_again_and_again::texts(&connection, "user"),
         ["Hi", "list ünï 日本 👍"]
     );
     let history = world.home().join(".ah/history");
@@ -182,7 +182,7 @@ fn words_typed_while_the_agent_works_reach_it_or_come_back() {
     seat.sees_no_more("interrupts");
     let texts = |request: usize| {
         let body = &server.requests()[request].body;
-        let blocks = crate::talk::blocks(body);
+        let blocks = crate::interrupted_again_and_again::blocks(body);
         let texts = blocks
             .iter()
             .filter_map(|(_, block)| block["text"].as_str().map(str::to_owned));
@@ -228,9 +228,9 @@ fn an_interrupt_keeps_what_was_said_and_a_second_one_leaves() {
     seat.types("\x03");
     assert_eq!(seat.leaves(), 0);
     assert_eq!(server.refusals(), Vec::<String>::new());
-    let connection = crate::talk::open_sound(&world.database());
+    let connection = crate::interrupted_again_and_again::open_sound(&world.database());
     assert_eq!(
-        crate::talk::texts(&connection, "assistant"),
+        crate::interrupted_again_and_again::texts(&connection, "assistant"),
         ["It begins and", "Fresh."]
     );
 }
@@ -321,7 +321,11 @@ fn a_paste_of_five_megabytes_is_folded_and_said_whole() {
     seat.sees("A lot.");
     seat.sees_no_more("Esc interrupts");
     let body = server.requests().remove(0).body;
-    let said = crate::talk::blocks(&body).pop().unwrap().1["text"].clone();
+    let said = crate::interrupted_again_and_again::blocks(&body)
+        .pop()
+        .unwrap()
+        .1["text"]
+        .clone();
     assert_eq!(
         said.as_str().unwrap().trim_end(),
         format!("look: {}", text.trim_end())
@@ -377,7 +381,11 @@ fn lines_typed_before_are_found_and_edited_elsewhere() {
     seat.sees("Three.");
     seat.sees_no_more("Esc interrupts");
     let body = server.requests().remove(2).body;
-    let said = crate::talk::blocks(&body).pop().unwrap().1["text"].clone();
+    let said = crate::interrupted_again_and_again::blocks(&body)
+        .pop()
+        .unwrap()
+        .1["text"]
+        .clone();
     assert!(
         said.as_str()
             .unwrap()

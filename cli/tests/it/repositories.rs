@@ -4,9 +4,9 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::binary::World;
 use crate::ordinary_jobs::{committer, fault};
 use crate::sandbox::is_missing;
+use crate::support::binary::World;
 
 /// A project with a nested repository, a submodule and a linked worktree beside it.
 const LAID: &str = "git init -q -b main . && echo a > a && git add a && git commit -qm a \

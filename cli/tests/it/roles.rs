@@ -91,7 +91,7 @@ const ROLES: &[Role] = &[
         "hosts for its MCP servers without a question; settings that loosen the sandbox",
         &[
             "mcp::installed::a_project_s_server_is_asked_about_once_and_again_when_it_changes",
-            "standing::a_project_cannot_open_the_sandbox_even_if_it_is_trusted",
+            "default_sandbox::a_project_cannot_open_the_sandbox_even_if_it_is_trusted",
             "tiers::a_project_cannot_choose_a_tier",
         ],
     ),

@@ -7,8 +7,8 @@ use ah_testkit::script::{fails, hangs, says, scenario, uses, uses_all};
 use ah_testkit::server::Server;
 use serde_json::json;
 
-use crate::binary::World;
-use crate::shown::shown;
+use crate::support::binary::World;
+use crate::support::shown::shown;
 
 /// Runs `turns` with the scripted model, these arguments and the prompt `go`.
 fn run(turns: impl IntoIterator<Item = Turn>, arguments: &[&str]) -> String {
@@ -425,7 +425,7 @@ fn steering_and_follow_ups_from_another_process_reach_the_running_model() {
         says("Second."),
     ]);
     let running = world.asking(&server, ["-m", "sonnet", "go"]).start();
-    crate::binary::wait_for_file(&world.file("waiting"));
+    crate::support::binary::wait_for_file(&world.file("waiting"));
     let sent = world
         .ah([
             "--steer",

@@ -13,7 +13,7 @@ use ah_testkit::wait;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::binary::{HANG, World};
+use crate::support::binary::{HANG, World};
 
 /// Whether this machine cannot build the sandbox; then these tests are skipped by name. It is a failure on a machine
 /// that should be able to.

@@ -13,9 +13,9 @@ use ah_testkit::svg::svg;
 use rustix::termios::{Winsize, tcsetwinsize};
 use serde_json::json;
 
-use crate::binary::{Ah, World, open_terminal, spawn};
-use crate::seat::Seat;
-use crate::shown::steady;
+use crate::support::binary::{Ah, World, open_terminal, spawn};
+use crate::support::pseudo_terminal::Seat;
+use crate::support::shown::steady;
 
 const COLUMNS: u16 = 80;
 /// More rows than any run fills, so that nothing scrolls away.

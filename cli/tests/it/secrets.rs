@@ -8,7 +8,7 @@ use ah_testkit::server::Server;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 
-use crate::binary::{Ah, World};
+use crate::support::binary::{Ah, World};
 
 /// Variables that hold secrets, with each recognised name ending, and one that does not.
 const VARIABLES: [(&str, &str); 8] = [

@@ -14,7 +14,7 @@ use ah_testkit::server::Server;
 use serde_json::{Value, json};
 
 use self::client::{Client, Stream};
-use super::binary::World;
+use crate::support::binary::World;
 
 /// A server whose runs ask nothing.
 const FREE: [&str; 3] = ["--no-sandbox", "--dangerously-skip-permissions", "serve"];
@@ -193,13 +193,13 @@ fn a_run_is_steered_and_interrupted() {
     let begun = client.post("/v1/sessions", &json!({"prompt": "Wait."}));
     let session = begun.json["session"].as_str().unwrap().to_owned();
     let place = |what: &str| format!("/v1/sessions/{session}{what}");
-    super::binary::wait_for_file(&world.file("begun"));
+    crate::support::binary::wait_for_file(&world.file("begun"));
     let steered = client.post(&place("/steer"), &json!({"message": "Be quick."}));
     assert_eq!(steered.status, 202, "{steered:?}");
     let empty = client.post(&place("/steer"), &json!({"message": " "}));
     assert_eq!(empty.json["error"], "the message is empty");
     world.write("go", "");
-    super::binary::wait_for_file(&world.file("again"));
+    crate::support::binary::wait_for_file(&world.file("again"));
     let asked = server.requests();
     let last = asked.last().unwrap().body["messages"].to_string();
     assert!(last.contains("Be quick."), "{last}");

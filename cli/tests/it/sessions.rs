@@ -9,8 +9,8 @@ use ah_testkit::script::{says, uses};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::binary::{Ended, World};
-use crate::shown::{shown, steady};
+use crate::support::binary::{Ended, World};
+use crate::support::shown::{shown, steady};
 
 /// A model that repeats the prompts of the session.
 fn echo() -> Turn {

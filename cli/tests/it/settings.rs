@@ -5,8 +5,8 @@ use std::fs;
 use ah_testkit::script::{says, uses};
 use serde_json::{Value, json};
 
-use crate::binary::World;
-use crate::shown::{shown, steady};
+use crate::support::binary::World;
+use crate::support::shown::{shown, steady};
 
 /// A world in which each of the lowest `count` settings layers names a model of its own, called like its path.
 fn layered(count: usize) -> World {

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use crate::binary::World;
 use crate::extensions::put;
+use crate::support::binary::World;
 
 /// The hash of `original` as a wheel lists it.
 const HASH: &str = "BoLF8gdvCZw0z90VqeBjhJ7UN6SWd-b8xbQZjHZXW-U";

@@ -8,8 +8,8 @@ use ah_testkit::server::Server;
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::binary::{Running, World, wait_for_file};
-use crate::talk::{open_sound, texts};
+use crate::interrupted_again_and_again::{open_sound, texts};
+use crate::support::binary::{Running, World, wait_for_file};
 
 const STOPS: [(Signal, i32); 3] = [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)];
 

@@ -7,7 +7,7 @@ use ah_testkit::server::Server;
 use ah_testkit::server::local::Program;
 use serde_json::{Value, json};
 
-use crate::binary::World;
+use crate::support::binary::World;
 
 /// Most bytes of the system prompt and the tools: at 3.2 bytes a token, 700 tokens.
 const MOST: usize = 2_240;

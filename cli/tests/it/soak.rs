@@ -6,7 +6,7 @@ use ah_testkit::script::{says, uses};
 use rusqlite::Connection;
 use serde_json::json;
 
-use crate::binary::World;
+use crate::support::binary::World;
 
 const TURNS: usize = 300;
 /// Threads that may be there at one moment and not at another.

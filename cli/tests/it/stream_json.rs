@@ -7,7 +7,7 @@ use ah_testkit::script::{hangs, says, uses};
 use ah_testkit::server::Server;
 use serde_json::{Value, json};
 
-use crate::binary::{Ah, Ended, Running, World};
+use crate::support::binary::{Ah, Ended, Running, World};
 
 const WIRE: [&str; 7] = [
     "-m",

@@ -7,9 +7,9 @@ use ah_testkit::script::{fails, says, uses};
 use ah_testkit::server::Server;
 use serde_json::{Value, json};
 
-use crate::binary::{Ah, World};
-use crate::random::{Random, rounds};
-use crate::talk::{open_sound, texts};
+use crate::interrupted_again_and_again::{open_sound, texts};
+use crate::support::binary::{Ah, World};
+use crate::support::random::{Random, rounds};
 
 /// An upper bound of the size of the truncated response.
 const LONGEST: u64 = 2_600;

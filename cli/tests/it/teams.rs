@@ -5,7 +5,7 @@ use rusqlite::Connection;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::binary::{Ah, World};
+use crate::support::binary::{Ah, World};
 
 const TEAMS: &str = "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS";
 
@@ -239,7 +239,7 @@ fn a_message_outlives_its_recipient() {
         .argument("-n")
         .argument("go")
         .start();
-    crate::binary::wait_for_file(&world.file("written"));
+    crate::support::binary::wait_for_file(&world.file("written"));
     running.signal(Signal::KILL);
     running.kill();
     world.scenario("alice", [says("I heard you.")]);

@@ -11,9 +11,9 @@ use ah_testkit::server::Server;
 use rustix::fs::OFlags;
 use serde_json::json;
 
-use crate::binary::{World, open_terminal};
 use crate::sandbox;
-use crate::seat::Seat;
+use crate::support::binary::{World, open_terminal};
+use crate::support::pseudo_terminal::Seat;
 
 /// A sequence that sets the clipboard, with the number of the line that has written it; the same as `printf` is told it.
 const LOOT: &str = "\x1b]52;c;LOOT";
@@ -249,7 +249,7 @@ fn no_program_of_the_engine_has_the_terminal() {
     let mut seat = Seat::take(world.asking(&server, arguments));
     seat.sees("ready");
     seat.says(&format!("!{}", tries("bang")));
-    crate::binary::wait_for_file(&marks.join("bang"));
+    crate::support::binary::wait_for_file(&marks.join("bang"));
     seat.sees_no_more("interrupts");
     seat.says("/look");
     seat.sees("Done.");

@@ -8,8 +8,8 @@ use std::process::Command;
 use ah_testkit::script::{says, uses, uses_all};
 use serde_json::json;
 
-use crate::binary::{Ah, World, wait_for_file};
 use crate::sandbox::is_missing;
+use crate::support::binary::{Ah, World, wait_for_file};
 
 /// Runs a program on a machine that refuses some system calls, given as `number:bits of the first argument:error`.
 const MACHINE: &str = r#"

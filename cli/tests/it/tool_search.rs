@@ -6,8 +6,8 @@ use ah_testkit::server::Server;
 use ah_testkit::server::messages::binding::continues;
 use serde_json::{Value, json};
 
-use crate::binary::World;
 use crate::mcp::results;
+use crate::support::binary::World;
 
 /// Returns a configuration with a server of 100 tools, as servers describe them.
 fn hundred() -> String {

@@ -9,8 +9,8 @@ use ah_testkit::server::Server;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::binary::{Ended, HANG, World};
-use crate::talk::{blocks, open_sound};
+use crate::interrupted_again_and_again::{blocks, open_sound};
+use crate::support::binary::{Ended, HANG, World};
 
 /// Writes the program's peak memory, in KiB, to the file `peak`.
 const PEAK: &str = "grep VmHWM /proc/$PPID/status >peak";
@@ -195,7 +195,7 @@ fn an_endless_nesting_of_arguments_is_a_fault_of_the_call_and_not_of_the_program
 
 #[test]
 fn a_very_long_output_stays_out_of_memory() {
-    let megabytes = crate::random::rounds("AH_TEST_OUTPUT_MB", 80);
+    let megabytes = crate::support::random::rounds("AH_TEST_OUTPUT_MB", 80);
     let world = World::new();
     let long = format!("yes 0123456789abcde | head -c {megabytes}000000");
     let server = Server::new([bash(&long), bash(PEAK), says("Done.")]);

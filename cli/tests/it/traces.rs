@@ -10,7 +10,7 @@ use ah_testkit::script::{Turn, fails, says, uses};
 use ah_testkit::server::Server;
 use serde_json::{Value, json};
 
-use crate::binary::{Ah, World};
+use crate::support::binary::{Ah, World};
 
 const KEY: &str = "key-of-a-test-0123456789";
 const HEADER: &str = "Bearer of-the-collector";

@@ -8,8 +8,8 @@ use ah_testkit::script::{says, thinks, uses, uses_all};
 use ah_testkit::show;
 use serde_json::{Value, json};
 
-use crate::binary::World;
-use crate::shown::{shown, steady};
+use crate::support::binary::World;
+use crate::support::shown::{shown, steady};
 
 /// A session with two branches, each with tool calls.
 fn branched() -> World {

@@ -6,8 +6,8 @@ use ah_testkit::script::{says, uses};
 use ah_testkit::server::Server;
 use serde_json::json;
 
-use crate::binary::World;
-use crate::shown::shown;
+use crate::support::binary::World;
+use crate::support::shown::shown;
 
 /// A project that would run programs and send keys elsewhere.
 fn hostile(elsewhere: &Server) -> World {

@@ -8,10 +8,10 @@ use ah_testkit::script::{says, uses};
 use ah_testkit::server::Server;
 use serde_json::{Value, json};
 
-use crate::binary::World;
 use crate::sandbox::is_missing;
 use crate::sdk::host::Host;
-use crate::shown::shown;
+use crate::support::binary::World;
+use crate::support::shown::shown;
 
 /// A repository in which two runs changed files, tracked and untracked.
 fn changed() -> World {

@@ -13,10 +13,10 @@ use ah_provider::script::format::Turn;
 use ah_testkit::script::{says, uses};
 use serde_json::json;
 
-use crate::binary::World;
-use crate::random::{Random, rounds};
 use crate::sandbox::is_missing;
-use crate::shown::shown;
+use crate::support::binary::World;
+use crate::support::random::{Random, rounds};
+use crate::support::shown::shown;
 use crate::writes::has_strace;
 
 /// Everything in the project: kind, mode and content by path. Folders of sessions and of git are left out.

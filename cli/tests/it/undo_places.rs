@@ -1,8 +1,8 @@
 //! Undo of changes in places that a path does not tell: through links of `/proc`, of the process itself and of others, and in
 //! trees that no path reaches the end of.
 
-use crate::binary::World;
 use crate::sandbox::is_missing;
+use crate::support::binary::World;
 use crate::undo_commands::{by_hand, perform, told, tree};
 
 #[test]

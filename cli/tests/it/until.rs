@@ -13,8 +13,8 @@ use ah_testkit::script::{says, uses};
 use ah_testkit::server::Server;
 use serde_json::{Value, json};
 
-use crate::binary::{Ended, World};
-use crate::shown::shown;
+use crate::support::binary::{Ended, World};
+use crate::support::shown::shown;
 
 /// The product of the stories, which is wrong, and its test.
 pub const ADD: &str = "add() { echo $(($1 - $2)); }\n";

@@ -7,7 +7,7 @@ use ah_testkit::script::{says, uses};
 use ah_testkit::server::Server;
 use serde_json::{Value, json};
 
-use crate::binary::World;
+use crate::support::binary::World;
 
 /// Starts a server with one page at every path, and returns its address.
 fn site() -> String {

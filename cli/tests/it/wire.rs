@@ -8,8 +8,8 @@ use ah_testkit::script::{says, thinks, uses};
 use ah_testkit::server::{Received, Server};
 use serde_json::{Value, json};
 
-use crate::binary::{Ah, World};
-use crate::shown::{shown, steady};
+use crate::support::binary::{Ah, World};
+use crate::support::shown::{shown, steady};
 
 /// A request in a few lines: the parts of the system prompt, the tools, and the blocks of each message; a star marks
 /// a cache breakpoint.

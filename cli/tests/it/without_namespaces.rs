@@ -6,7 +6,7 @@ use std::fs;
 use ah_testkit::script::{says, uses};
 use serde_json::json;
 
-use crate::binary::{Ah, World};
+use crate::support::binary::{Ah, World};
 
 /// Runs the program in there.
 const SCRIPT: &str = "echo 0 > /proc/sys/user/max_user_namespaces && exec \"$0\" \"$@\"";

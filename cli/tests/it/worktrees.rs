@@ -7,8 +7,8 @@ use ah_testkit::script::{says, uses, uses_all};
 use ah_testkit::server::Server;
 use serde_json::{Value, json};
 
-use crate::binary::World;
-use crate::seat::Seat;
+use crate::support::binary::World;
+use crate::support::pseudo_terminal::Seat;
 
 fn git(folder: &Path, words: &[&str]) -> String {
     let own = ["-c", "user.name=Ann", "-c", "user.email=ann@example.com"];

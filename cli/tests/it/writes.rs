@@ -4,9 +4,9 @@ use std::process::{Command, Stdio};
 
 use ah_testkit::script::says;
 
-use crate::binary::World;
-use crate::random::{Random, rounds};
-use crate::talk::Talk;
+use crate::interrupted_again_and_again::Talk;
+use crate::support::binary::World;
+use crate::support::random::{Random, rounds};
 
 /// The system calls that change files, and about how often a run makes each.
 const CALLS: [(&str, u64); 8] = [

@@ -13,7 +13,7 @@ use ah_testkit::server::Server;
 use serde_json::json;
 
 use super::{edits, served};
-use crate::binary::World;
+use crate::support::binary::World;
 
 fn turns(path: &Path) -> Vec<Turn> {
     let todo =

@@ -5,7 +5,7 @@ use ah_testkit::script::says;
 use ah_testkit::server::Server;
 
 use super::{begun, edit, prompted, served};
-use crate::binary::World;
+use crate::support::binary::World;
 use crate::until::recorded::goals_are_replayed;
 use crate::until::{ADD, CHECK, bash, world};
 

@@ -15,7 +15,7 @@ use std::thread;
 use ah_conversation::steering_names;
 use ah_testkit::program::found;
 
-use crate::binary::{Ah, World, open_terminal, spawn};
+use crate::support::binary::{Ah, World, open_terminal, spawn};
 
 /// An unprivileged user.
 pub const NOBODY: u32 = 65_534;

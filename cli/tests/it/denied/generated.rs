@@ -9,9 +9,9 @@ use ah_testkit::script::{says, uses};
 use serde_json::{Value, json};
 
 use super::CANARY;
-use crate::binary::World;
-use crate::random::{Random, rounds};
 use crate::sandbox::is_missing;
+use crate::support::binary::World;
+use crate::support::random::{Random, rounds};
 
 const FOLDERS: [&str; 5] = ["s", "deep/in", "a b", "Ü", ".x"];
 const FILES: [&str; 6] = ["key", ".env", "id.pem", "a b.txt", "note.ipynb", "-n"];

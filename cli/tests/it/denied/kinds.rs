@@ -9,8 +9,8 @@ use ah_testkit::script::{says, uses};
 use serde_json::json;
 
 use super::CANARY;
-use crate::binary::World;
 use crate::sandbox::is_missing;
+use crate::support::binary::World;
 
 /// A picture of one pixel, and the text by which it is recognised in what is stored.
 const PICTURE: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";

@@ -8,8 +8,8 @@ use ah_testkit::script::{says, uses};
 use serde_json::json;
 
 use super::CANARY;
-use crate::binary::World;
 use crate::sandbox::{is_missing, stored_results};
+use crate::support::binary::World;
 
 /// Rules with a line that shows what they deny, or says that it has changed or run it.
 const DENIED: &[(&str, &str)] = &[

@@ -5,7 +5,7 @@ use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
 
 use super::Fleet;
-use crate::binary::wait_for_file;
+use crate::support::binary::wait_for_file;
 
 /// Options of a bench whose tasks run without a sandbox.
 const OPTIONS: [&str; 5] = [

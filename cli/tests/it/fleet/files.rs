@@ -12,7 +12,7 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use super::Fleet;
-use crate::binary::Ah;
+use crate::support::binary::Ah;
 
 /// All files below a folder but those of git and of sessions: kind and mode, and content.
 fn files(folder: &Path) -> BTreeMap<PathBuf, (String, Vec<u8>)> {
@@ -235,7 +235,7 @@ fn taken_over(fleet: &Fleet, signal: Signal) -> (String, BTreeMap<PathBuf, (Stri
         shown.unwrap().stdout == b"first\n"
     });
     fs::write(wait.with_extension("go"), "").unwrap();
-    crate::binary::wait_for_file(&wait);
+    crate::support::binary::wait_for_file(&wait);
     let head = git(&made, &["rev-parse", "HEAD"]);
     worker.signal(signal);
     worker.wait();

@@ -5,7 +5,7 @@ use ah_testkit::postgres::{Proxy, Secured, shared};
 use serde_json::Value;
 
 use super::{Fleet, makes};
-use crate::binary::World;
+use crate::support::binary::World;
 
 #[test]
 fn the_certificate_of_a_server_must_be_one_that_is_trusted() {

@@ -5,7 +5,7 @@ use std::fs;
 use ah_testkit::mcp::McpScript;
 use serde_json::{Value, json};
 
-use crate::binary::World;
+use crate::support::binary::World;
 
 fn script() -> String {
     let script = McpScript::new()

@@ -6,8 +6,8 @@ use ah_testkit::server::Server;
 use serde_json::json;
 
 use super::config;
-use crate::binary::World;
-use crate::seat::Seat;
+use crate::support::binary::World;
+use crate::support::pseudo_terminal::Seat;
 
 /// A server with a prompt of two arguments, a resource, and a tool that asks.
 fn guide() -> McpScript {

@@ -15,7 +15,7 @@ use ah_testkit::server::Server;
 use serde_json::{Value, json};
 
 use super::{results, run};
-use crate::binary::{HANG, World};
+use crate::support::binary::{HANG, World};
 
 fn python() -> Option<PathBuf> {
     let folder = std::env::var_os("AH_TEST_MCP").map(PathBuf::from)?;

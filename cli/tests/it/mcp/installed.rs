@@ -13,9 +13,9 @@ use ah_testkit::server::Server;
 use serde_json::{Value, json};
 
 use super::{greet, results};
-use crate::binary::{Ah, World};
 use crate::confined::{greeter, knocking};
 use crate::sandbox::is_missing;
+use crate::support::binary::{Ah, World};
 
 /// A world in which `npx` is the stand-in, and the registry's address.
 fn world() -> (World, String) {

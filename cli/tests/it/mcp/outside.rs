@@ -10,8 +10,8 @@ use ah_testkit::server::Server;
 use serde_json::{Value, json};
 
 use super::{greet, greeter, results};
-use crate::binary::World;
 use crate::sandbox::is_missing;
+use crate::support::binary::World;
 
 /// Starts a server over HTTP with a tool `greet`, a tool `look` that claims to be read-only, and a resource; returns its
 /// URL.

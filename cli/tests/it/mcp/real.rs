@@ -13,7 +13,7 @@ use ah_testkit::server::Server;
 use serde_json::{Value, json};
 
 use super::{results, run};
-use crate::binary::{HANG, World};
+use crate::support::binary::{HANG, World};
 
 const EVERYTHING: &str = "node_modules/@modelcontextprotocol/server-everything/dist/index.js";
 const FILES: &str = "node_modules/@modelcontextprotocol/server-filesystem/dist/index.js";

@@ -7,7 +7,7 @@ use ah_provider::script::format::Turn;
 use ah_testkit::script::{hangs, says, uses};
 use serde_json::{Value, json};
 
-use crate::binary::World;
+use crate::support::binary::World;
 
 const TASKS: &str = "io.modelcontextprotocol/tasks";
 

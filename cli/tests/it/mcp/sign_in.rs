@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use ah_testkit::issuer::Site;
 use serde_json::json;
 
-use crate::binary::World;
+use crate::support::binary::World;
 
 /// A browser that follows one redirect. It runs in bash, which can open connections.
 const BROWSER: &str = r#"#!/bin/bash
@@ -83,7 +83,7 @@ fn the_address_at_which_the_browser_ended_can_be_pasted() {
     let browser = world.home().join("browser");
     let login = world.ah(["mcp", "login", "s", "--scope", "all"]);
     let mut login = login.env("BROWSER", &browser).with_silent_stdin().start();
-    let ended = crate::binary::wait_for_file(&world.home().join("ended"));
+    let ended = crate::support::binary::wait_for_file(&world.home().join("ended"));
     login.say(ended.trim());
     let ended = login.wait().expect(0);
     assert!(

@@ -4,8 +4,8 @@ use ah_testkit::script::{hangs, says, uses};
 use ah_testkit::server::Server;
 use serde_json::json;
 
-use crate::binary::World;
-use crate::seat::Seat;
+use crate::support::binary::World;
+use crate::support::pseudo_terminal::Seat;
 
 #[test]
 fn a_prompt_is_edited_and_the_tree_shows_where_one_is() {
@@ -120,7 +120,7 @@ fn a_side_question_is_answered_while_the_agent_works() {
     ]);
     let mut seat = Seat::take(world.asking(&server, ["-m", "sonnet"]));
     seat.says("wait for it");
-    crate::binary::wait_for_file(&world.file("begun"));
+    crate::support::binary::wait_for_file(&world.file("begun"));
     seat.says("/btw what does it do?");
     seat.sees("It waits for a file.");
     assert!(!world.file("go").exists());
@@ -178,7 +178,7 @@ fn a_side_question_is_for_the_model_that_was_chosen_last() {
     ]);
     let mut seat = Seat::take(world.asking(&server, ["-m", "sonnet"]));
     seat.says("wait for it");
-    crate::binary::wait_for_file(&world.file("begun"));
+    crate::support::binary::wait_for_file(&world.file("begun"));
     seat.says("/model opus");
     seat.sees("opus");
     seat.says("/btw what is here?");

@@ -3,8 +3,8 @@
 use ah_testkit::proxy::Proxy;
 use ah_testkit::wait::until;
 
-use crate::binary::World;
-use crate::seat::Seat;
+use crate::support::binary::World;
+use crate::support::pseudo_terminal::Seat;
 
 #[test]
 fn a_connection_is_opened_before_a_prompt_is_sent() {

@@ -5,8 +5,8 @@ use ah_testkit::server::Server;
 use serde_json::json;
 
 use super::stable;
-use crate::binary::World;
-use crate::seat::Seat;
+use crate::support::binary::World;
+use crate::support::pseudo_terminal::Seat;
 
 #[test]
 fn files_are_given_back_once_that_is_agreed_to() {
@@ -92,7 +92,7 @@ fn files_are_given_back_once_that_is_agreed_to() {
     seat.says("what now?");
     seat.sees("I see.");
     let last = server.requests().pop().unwrap().body;
-    let mut said = crate::talk::blocks(&last);
+    let mut said = crate::interrupted_again_and_again::blocks(&last);
     assert_eq!(said.pop().unwrap().1["text"], "what now?");
     let note = said.pop().unwrap().1["text"].to_string();
     assert!(note.contains("remove new.txt"), "{note}: {said:?}");

@@ -3,8 +3,8 @@
 use ah_testkit::script::says;
 use ah_testkit::server::Server;
 
-use crate::binary::World;
-use crate::seat::Seat;
+use crate::support::binary::World;
+use crate::support::pseudo_terminal::Seat;
 
 #[test]
 fn the_first_screen_says_where_one_is_and_what_to_try() {

@@ -3,9 +3,9 @@
 use ah_testkit::script::says;
 use ah_testkit::server::Server;
 
-use crate::binary::World;
 use crate::models::server_of;
-use crate::seat::Seat;
+use crate::support::binary::World;
+use crate::support::pseudo_terminal::Seat;
 
 const LIST: &str = r#"{"data": [
     {"id": "claude-team-large", "max_input_tokens": 123000},

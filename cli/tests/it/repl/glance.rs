@@ -8,8 +8,8 @@ use ah_testkit::server::Server;
 use serde_json::json;
 
 use super::waits_for;
-use crate::binary::World;
-use crate::seat::Seat;
+use crate::support::binary::World;
+use crate::support::pseudo_terminal::Seat;
 
 const ASKING: [&str; 5] = [
     "-m",

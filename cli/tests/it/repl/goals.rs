@@ -3,7 +3,7 @@
 use ah_testkit::script::{says, uses};
 use serde_json::json;
 
-use crate::seat::Seat;
+use crate::support::pseudo_terminal::Seat;
 use crate::until::{bash, world};
 
 #[test]

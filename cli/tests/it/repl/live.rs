@@ -4,8 +4,8 @@ use ah_testkit::script::{fails, says, uses};
 use ah_testkit::server::Server;
 use serde_json::json;
 
-use crate::binary::World;
-use crate::seat::Seat;
+use crate::support::binary::World;
+use crate::support::pseudo_terminal::Seat;
 
 /// Writes 40 lines and a progress bar, and waits for a file.
 const TICKING: &str =

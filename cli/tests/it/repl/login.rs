@@ -5,8 +5,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use ah_testkit::script::{fails, says};
 use ah_testkit::server::Server;
 
-use crate::binary::World;
-use crate::seat::Seat;
+use crate::support::binary::World;
+use crate::support::pseudo_terminal::Seat;
 
 /// What a login keeps, if there is a file.
 fn kept(world: &World) -> Option<String> {

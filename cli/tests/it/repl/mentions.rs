@@ -3,8 +3,8 @@
 use ah_testkit::script::says;
 use ah_testkit::server::Server;
 
-use crate::binary::World;
-use crate::seat::Seat;
+use crate::support::binary::World;
+use crate::support::pseudo_terminal::Seat;
 
 #[test]
 fn files_are_completed_and_their_lines_are_sent() {

@@ -4,8 +4,8 @@ use ah_testkit::script::{says, uses};
 use ah_testkit::server::Server;
 use serde_json::json;
 
-use crate::binary::World;
-use crate::seat::Seat;
+use crate::support::binary::World;
+use crate::support::pseudo_terminal::Seat;
 
 #[test]
 fn what_undo_a_command_and_a_hook_tell_the_model_is_not_the_users() {

@@ -6,8 +6,8 @@ use ah_testkit::server::Server;
 use serde_json::json;
 
 use super::stable;
-use crate::binary::World;
-use crate::seat::Seat;
+use crate::support::binary::World;
+use crate::support::pseudo_terminal::Seat;
 
 #[test]
 fn a_session_that_is_opened_again_shows_what_was_said() {

@@ -5,8 +5,8 @@ use std::fs;
 use ah_testkit::script::says;
 use ah_testkit::server::Server;
 
-use crate::binary::World;
-use crate::seat::Seat;
+use crate::support::binary::World;
+use crate::support::pseudo_terminal::Seat;
 
 /// An image of one pixel.
 const PIXEL: &[u8] =
@@ -51,7 +51,7 @@ fn pictures_are_shown_to_the_model_and_folded_in_the_line() {
     seat.sees("One.");
     seat.sees_no_more("Esc interrupts");
     let kinds = |request: usize| {
-        let blocks = crate::talk::blocks(&server.requests()[request].body);
+        let blocks = crate::interrupted_again_and_again::blocks(&server.requests()[request].body);
         let kinds = blocks
             .iter()
             .map(|(_, block)| match block["type"].as_str() {
@@ -84,7 +84,7 @@ fn a_prompt_on_the_command_line_shows_pictures_as_well() {
     let server = Server::new([says("One.")]);
     let arguments = ["-m", "sonnet", "what is @a.png, and @b.png?"];
     world.asking(&server, arguments).run().expect(0);
-    let blocks = crate::talk::blocks(&server.requests()[0].body);
+    let blocks = crate::interrupted_again_and_again::blocks(&server.requests()[0].body);
     let kinds: Vec<_> = blocks
         .iter()
         .map(|(_, block)| block["type"].clone())

@@ -4,8 +4,8 @@ use ah_testkit::script::{Turn, says, uses};
 use ah_testkit::server::Server;
 use serde_json::json;
 
-use crate::binary::World;
-use crate::seat::Seat;
+use crate::support::binary::World;
+use crate::support::pseudo_terminal::Seat;
 
 const ASKING: [&str; 6] = [
     "-m",

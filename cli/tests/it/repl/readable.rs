@@ -5,8 +5,8 @@ use ah_testkit::server::Server;
 use serde_json::json;
 
 use super::stable;
-use crate::binary::World;
-use crate::seat::Seat;
+use crate::support::binary::World;
+use crate::support::pseudo_terminal::Seat;
 
 /// Each is a name and what it is for, in a row of the terminal.
 #[test]

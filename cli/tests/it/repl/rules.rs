@@ -3,8 +3,8 @@
 use ah_testkit::script::{hangs, says};
 use ah_testkit::server::Server;
 
-use crate::binary::World;
-use crate::seat::Seat;
+use crate::support::binary::World;
+use crate::support::pseudo_terminal::Seat;
 
 #[test]
 fn rules_are_seen_changed_and_removed_in_place() {

@@ -4,8 +4,8 @@ use ah_testkit::script::{says, uses};
 use ah_testkit::server::Server;
 use serde_json::json;
 
-use crate::binary::{Ah, World};
-use crate::seat::Seat;
+use crate::support::binary::{Ah, World};
+use crate::support::pseudo_terminal::Seat;
 
 /// Sizes of terminals: columns and lines.
 pub(super) const SIZES: [(u16, u16); 3] = [(80, 24), (40, 20), (20, 8)];

@@ -4,8 +4,8 @@ use ah_testkit::script::{says, uses};
 use ah_testkit::server::Server;
 use serde_json::json;
 
-use crate::binary::World;
-use crate::seat::Seat;
+use crate::support::binary::World;
+use crate::support::pseudo_terminal::Seat;
 
 #[test]
 fn what_others_write_while_nothing_is_on_is_answered() {
@@ -25,9 +25,9 @@ fn what_others_write_while_nothing_is_on_is_answered() {
     seat.sees("> half a sentence");
     seat.types("\x15\x04");
     assert_eq!(seat.leaves(), 0);
-    let connection = crate::talk::open_sound(&world.database());
+    let connection = crate::interrupted_again_and_again::open_sound(&world.database());
     assert_eq!(
-        crate::talk::texts(&connection, "user"),
+        crate::interrupted_again_and_again::texts(&connection, "user"),
         ["first", "from elsewhere"]
     );
     assert_eq!(server.refusals(), Vec::<String>::new());
@@ -88,8 +88,8 @@ fn a_repository_has_one_place_for_its_sessions() {
     named.run().expect(0);
     let further = world.asking(&server, ["-m", "sonnet", "-r", "painting", "second"]);
     further.within(world.file("deep")).run().expect(0);
-    let connection = crate::talk::open_sound(&world.database());
-    let texts = crate::talk::texts(&connection, "user");
+    let connection = crate::interrupted_again_and_again::open_sound(&world.database());
+    let texts = crate::interrupted_again_and_again::texts(&connection, "user");
     assert_eq!(texts[..2], ["first", "second"]);
     let moved = format!("Working directory: {}", world.file("deep").display());
     assert!(texts[2].ends_with(&moved), "{texts:?}");

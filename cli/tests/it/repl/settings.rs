@@ -6,8 +6,8 @@ use ah_testkit::script::{says, uses};
 use ah_testkit::server::Server;
 use serde_json::{Value, json};
 
-use crate::binary::{Ah, World};
-use crate::seat::Seat;
+use crate::support::binary::{Ah, World};
+use crate::support::pseudo_terminal::Seat;
 
 use super::waits_for;
 
@@ -38,7 +38,11 @@ fn lines_are_edited_as_in_vi_where_that_is_wanted() {
     seat.sees("Heard.");
     seat.sees_no_more("Esc interrupts");
     let body = server.requests().remove(0).body;
-    let said = crate::talk::blocks(&body).pop().unwrap().1["text"].clone();
+    let said = crate::interrupted_again_and_again::blocks(&body)
+        .pop()
+        .unwrap()
+        .1["text"]
+        .clone();
     assert_eq!(said, "1 three\nsecond");
     seat.types("\x04");
     assert_eq!(seat.leaves(), 0);

@@ -3,8 +3,8 @@
 use ah_testkit::script::says;
 use ah_testkit::server::Server;
 
-use crate::binary::World;
-use crate::seat::Seat;
+use crate::support::binary::World;
+use crate::support::pseudo_terminal::Seat;
 
 /// Runs its arguments as a job. When the job has stopped, it says what the terminal's mode is, and continues the job after
 /// a line of input.

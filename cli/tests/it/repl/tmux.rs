@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use super::scrollback::{SIZES, assert_whole, sixty_lines};
-use crate::binary::{Ah, HANG, World};
+use crate::support::binary::{Ah, HANG, World};
 
 /// A server of tmux with one window, which ends with it.
 struct Tmux(String);

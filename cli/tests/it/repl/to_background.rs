@@ -7,8 +7,8 @@ use ah_testkit::server::Server;
 use serde_json::json;
 
 use crate::background::end;
-use crate::binary::{World, wait_for_file};
-use crate::seat::Seat;
+use crate::support::binary::{World, wait_for_file};
+use crate::support::pseudo_terminal::Seat;
 
 /// What the terminal shows of a run that waits for its step.
 const WAITS: &str = "to the background after this step";

@@ -6,8 +6,8 @@ use ah_testkit::script::{says, uses};
 use ah_testkit::server::Server;
 use serde_json::{Value, json};
 
-use crate::binary::World;
-use crate::seat::Seat;
+use crate::support::binary::World;
+use crate::support::pseudo_terminal::Seat;
 
 /// Returns the last amount of dollars with four digits that is seen after these words.
 fn dollars(screen: &str, after: &str) -> f64 {

@@ -4,8 +4,8 @@ use ah_testkit::script::{says, thinks, uses};
 use ah_testkit::server::Server;
 use serde_json::json;
 
-use crate::binary::World;
-use crate::seat::Seat;
+use crate::support::binary::World;
+use crate::support::pseudo_terminal::Seat;
 
 /// Waits until nothing works; a narrow screen has no room for more than the spinner.
 fn idle(seat: &Seat) {

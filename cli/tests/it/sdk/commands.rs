@@ -8,8 +8,8 @@ use ah_testkit::server::Server;
 use serde_json::{Value, json};
 
 use super::host::Host;
-use crate::binary::World;
 use crate::extensions::put;
+use crate::support::binary::World;
 
 /// The lines of one type or subtype.
 fn of<'a>(lines: &'a [Value], kind: &str) -> Vec<&'a Value> {

@@ -6,7 +6,7 @@ use ah_testkit::server::Server;
 use serde_json::{Value, json};
 
 use super::host::Host;
-use crate::binary::World;
+use crate::support::binary::World;
 
 /// A server whose tool `ask` asks the user as `params` say, writes the answer to the file `answer`, and says that it is
 /// done.

@@ -5,7 +5,7 @@ use ah_testkit::server::Server;
 use serde_json::{Value, json};
 
 use super::host::Host;
-use crate::binary::World;
+use crate::support::binary::World;
 
 fn hooks(event: &str) -> Value {
     json!({"hooks": {event: [{"matcher": null, "hookCallbackIds": ["hook"]}]}})

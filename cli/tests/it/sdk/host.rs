@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle};
 use ah_testkit::server::Server;
 use serde_json::{Value, json};
 
-use crate::binary::{HANG, World, spawn};
+use crate::support::binary::{HANG, World, spawn};
 
 /// The binary as a child process, and both ends of its streams.
 pub struct Host {

@@ -6,8 +6,8 @@ use ah_testkit::server::Server;
 use serde_json::{Value, json};
 
 use super::host::Host;
-use crate::binary::World;
-use crate::talk::blocks;
+use crate::interrupted_again_and_again::blocks;
+use crate::support::binary::World;
 
 /// The texts of the messages of a request.
 fn texts(body: &Value) -> Vec<String> {

@@ -8,7 +8,7 @@ use ah_testkit::server::Server;
 use serde_json::{Value, json};
 
 use super::host::Host;
-use crate::binary::World;
+use crate::support::binary::World;
 
 /// Each kind of message, and its required fields besides `type`, `uuid` and `session_id`. Of the kinds in the SDKs'
 /// types, `files_persisted`, `hook_progress`, `auth_status` and `tool_use_summary` are about features that do not

@@ -6,7 +6,7 @@ use ah_testkit::server::Server;
 use serde_json::{Value, json};
 
 use super::host::Host;
-use crate::binary::World;
+use crate::support::binary::World;
 
 fn asks(line: &Value) -> bool {
     line["request"]["subtype"] == "can_use_tool"

@@ -8,9 +8,9 @@ use ah_testkit::server::Server;
 use serde_json::{Value, json};
 
 use super::host::Host;
-use crate::binary::World;
 use crate::confined::{greeter, knocking};
 use crate::sandbox::is_missing;
+use crate::support::binary::World;
 
 /// Runs one command of the model with these settings. The host answers each question about a network host with
 /// `answer`; returns the questions and the text of the result.

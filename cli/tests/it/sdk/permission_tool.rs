@@ -5,8 +5,8 @@ use ah_testkit::script::{says, uses};
 use ah_testkit::server::Server;
 use serde_json::{Value, json};
 
-use crate::binary::World;
 use crate::mcp::results;
+use crate::support::binary::World;
 
 /// Has the tool answer a question about `echo asked`; returns the call's result, whether it is an error, and the server
 /// of the model.

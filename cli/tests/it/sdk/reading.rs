@@ -5,7 +5,7 @@ use ah_testkit::server::Server;
 use serde_json::{Value, json};
 
 use super::host::Host;
-use crate::binary::World;
+use crate::support::binary::World;
 
 /// A host is asked about each file outside, whether a tool or a command reads it, and what it allows is read from then on.
 /// Files inside, and a skill of the user, are read unasked.

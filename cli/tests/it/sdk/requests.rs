@@ -6,7 +6,7 @@ use ah_testkit::server::Server;
 use serde_json::{Value, json};
 
 use super::host::Host;
-use crate::binary::World;
+use crate::support::binary::World;
 
 /// The SDKs' control requests with their fields, and whether each succeeds without an MCP server and a checkpoint.
 fn requests() -> [(&'static str, Value, bool); 13] {

@@ -7,7 +7,7 @@ use ah_testkit::server::Server;
 use serde_json::{Value, json};
 
 use super::host::Host;
-use crate::binary::{World, wait_for_file};
+use crate::support::binary::{World, wait_for_file};
 
 const ONE: &str = "22222222-2222-4222-8222-222222222222";
 const OTHER: &str = "33333333-3333-4333-8333-333333333333";

@@ -4,7 +4,7 @@ use ah_testkit::script::says;
 use ah_testkit::server::Server;
 
 use super::host::Host;
-use crate::binary::World;
+use crate::support::binary::World;
 
 /// The blocks of the system prompt of the only request, and those of its first message.
 fn told(world: &World, options: &[&str]) -> Vec<String> {

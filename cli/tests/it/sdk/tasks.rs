@@ -5,7 +5,7 @@ use ah_testkit::server::Server;
 use serde_json::{Value, json};
 
 use super::host::Host;
-use crate::binary::World;
+use crate::support::binary::World;
 
 const ALLOWED: [&str; 2] = ["--allowedTools", "Bash"];
 

@@ -8,7 +8,7 @@ use ah_testkit::server::Server;
 use serde_json::{Value, json};
 
 use super::host::Host;
-use crate::binary::World;
+use crate::support::binary::World;
 
 /// All files below the project and the home, except those that a test created.
 fn files(world: &World) -> Vec<PathBuf> {

@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 use super::host::Host;
-use crate::binary::World;
+use crate::support::binary::World;
 
 /// Hosts accept lines of up to 1 MiB. A longer call is shown truncated, and runs in full if the host returns the
 /// truncated parts unchanged, with the host's other changes.

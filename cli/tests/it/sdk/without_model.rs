@@ -6,7 +6,7 @@ use ah_testkit::server::Server;
 use serde_json::json;
 
 use super::host::Host;
-use crate::binary::World;
+use crate::support::binary::World;
 
 fn servers() -> String {
     let resource =

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::FREE;
 use super::client::Client;
-use crate::binary::World;
+use crate::support::binary::World;
 
 const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::FREE;
 use super::client::Client;
-use crate::binary::{World, wait_for_file};
+use crate::support::binary::{World, wait_for_file};
 
 /// A picture of one pixel.
 const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGP4z8DwHwAFAAH/iZk9HQAAAABJRU5ErkJggg==";

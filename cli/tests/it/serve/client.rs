@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use rustix::process::Signal;
 
-use crate::binary::Running;
+use crate::support::binary::Running;
 use crate::work::check_exchange;
 
 const DESCRIPTION: &str = include_str!("../../../../docs/openapi.json");

@@ -12,7 +12,7 @@ use tungstenite::protocol::frame::coding::CloseCode;
 use tungstenite::{Error, Message, WebSocket};
 
 use super::client::Client;
-use crate::binary::World;
+use crate::support::binary::World;
 
 /// A host at a WebSocket.
 struct Host(WebSocket<TcpStream>);

@@ -6,7 +6,7 @@ use reqwest::{Certificate, Client};
 use serde_json::Value;
 use tokio::runtime::Builder;
 
-use crate::binary::World;
+use crate::support::binary::World;
 
 const CERTIFICATE: &str = include_str!("cert.pem");
 const KEY: &str = include_str!("key.pem");

@@ -4,7 +4,7 @@ use ah_testkit::script::says;
 use serde_json::{Value, json};
 
 use super::{CHECK, JSON, bash, world};
-use crate::binary::World;
+use crate::support::binary::World;
 
 pub const MENDS: &str = "sed -i 's/-/+/' add.sh";
 

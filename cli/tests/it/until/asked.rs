@@ -6,7 +6,7 @@ use ah_testkit::script::{says, uses};
 use serde_json::{Value, json};
 
 use super::{CHECK, JSON, bash, run, world};
-use crate::binary::{Ended, World};
+use crate::support::binary::{Ended, World};
 
 fn verification(ended: &Ended) -> Value {
     let result: Value = serde_json::from_str(&ended.stdout).unwrap();

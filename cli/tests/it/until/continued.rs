@@ -5,7 +5,7 @@ use std::fs;
 use ah_testkit::script::says;
 
 use super::{CHECK, bash, run, told, world};
-use crate::binary::{Ended, World};
+use crate::support::binary::{Ended, World};
 
 /// Continues the session with these turns and arguments.
 fn again(

@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use super::bash;
-use crate::binary::World;
+use crate::support::binary::World;
 
 /// An upper bound of the conversation's commits.
 const MANY: u32 = 200;

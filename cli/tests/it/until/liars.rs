@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use ah_testkit::script::{says, uses};
 use serde_json::json;
 
-use crate::binary::{Ah, Ended, World};
+use crate::support::binary::{Ah, Ended, World};
 
 /// Files of a project: path and text. A path with `*` behind it is a program, with `@` a link to what the text says.
 type Files = &'static [(&'static str, &'static str)];

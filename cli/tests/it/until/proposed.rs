@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::aimed::MENDS;
 use super::{CHECK, world};
-use crate::binary::World;
+use crate::support::binary::World;
 
 /// Options of a host that names the tool.
 const NAMED: [&str; 10] = [

@@ -8,8 +8,8 @@ use serde_json::json;
 
 use super::aimed::{MENDS, results};
 use super::{CHECK, JSON, bash, run, world};
-use crate::binary::World;
-use crate::seat::Seat;
+use crate::support::binary::World;
+use crate::support::pseudo_terminal::Seat;
 
 /// Says of a verdict that it is a record.
 const RECORDED: &str = "(as recorded; not checked again)";

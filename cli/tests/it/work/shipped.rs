@@ -11,7 +11,7 @@ use ah_work::verdict::Verdict;
 use serde_json::{Value, json};
 
 use super::site::{NEEDS_FIXES, PASS, Site, checks, does, plans};
-use crate::binary::World;
+use crate::support::binary::World;
 
 #[test]
 fn the_words_of_the_phases_are_those_that_are_promised() {

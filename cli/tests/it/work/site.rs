@@ -11,7 +11,7 @@ use ah_testkit::script::{says, uses};
 use ah_testkit::server::Server;
 use serde_json::{Value, json};
 
-use crate::binary::{Ah, World};
+use crate::support::binary::{Ah, World};
 
 /// A review without findings.
 pub const PASS: &str = r#"{"verdict": "pass", "actions": [

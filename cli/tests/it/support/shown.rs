@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::binary::{Ended, World};
+use crate::support::binary::{Ended, World};
 
 /// The varying parts, and their stand-ins.
 static VARYING: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {

@@ -7,8 +7,8 @@ use std::process::Command;
 use ah_testkit::script::{says, uses};
 use serde_json::{Value, json};
 
-use crate::binary::World;
 use crate::extensions::put;
+use crate::support::binary::World;
 
 /// A session of Codex about the project.
 fn codex(world: &World) {

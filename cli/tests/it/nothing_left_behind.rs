@@ -12,10 +12,10 @@ use ah_testkit::wait;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-use crate::binary::{Ah, HANG, Running, World};
-use crate::random::{Random, rounds};
 use crate::repositories;
 use crate::sandbox::{confined_below, is_missing};
+use crate::support::binary::{Ah, HANG, Running, World};
+use crate::support::random::{Random, rounds};
 
 /// The mounts of this process and the files of a project.
 #[derive(Debug, PartialEq)]

@@ -3,7 +3,7 @@
 use ah_testkit::server::Server;
 use serde_json::Value;
 
-use crate::binary::World;
+use crate::support::binary::World;
 
 /// The messages of the session in `world`, without fields that vary.
 pub fn stored(world: &World, server: &Server) -> Vec<Value> {

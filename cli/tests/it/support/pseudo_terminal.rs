@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use rustix::termios::{Winsize, tcsetwinsize};
 use vt100::Parser;
 
-use crate::binary::{Ah, HANG, open_terminal, spawn};
+use crate::support::binary::{Ah, HANG, open_terminal, spawn};
 
 /// A pseudo-terminal with the running binary, which is killed on drop.
 pub struct Seat {

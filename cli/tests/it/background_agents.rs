@@ -6,7 +6,7 @@ use ah_testkit::server::Server;
 use serde_json::{Value, json};
 
 use crate::agents::{PROMPT, control, delegate, host, initialize, messages, of_subtype, results};
-use crate::binary::World;
+use crate::support::binary::World;
 
 /// In the background there are no permission questions and no tools of MCP servers.
 #[test]

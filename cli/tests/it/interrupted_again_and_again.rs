@@ -14,7 +14,7 @@ use ah_testkit::server::Server;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::binary::{Ah, Ended, World};
+use crate::support::binary::{Ah, Ended, World};
 
 /// A file to which every tool that changes something appends a line, as its last action.
 pub const EFFECTS: &str = "effects";

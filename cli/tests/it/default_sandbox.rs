@@ -5,8 +5,8 @@ use std::fs;
 use ah_testkit::script::{says, uses};
 use serde_json::json;
 
-use crate::binary::{Ended, World};
 use crate::sandbox::is_missing;
+use crate::support::binary::{Ended, World};
 
 /// A model that tries to read a secret in the home and to write a file in the project.
 fn curious(world: &World) -> String {

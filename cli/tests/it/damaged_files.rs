@@ -8,9 +8,9 @@ use ah_provider::script::format::Turn;
 use ah_testkit::script::says;
 use ah_testkit::server::Server;
 
-use crate::binary::World;
-use crate::random::{Random, rounds};
-use crate::talk::{Talk, open_sound};
+use crate::interrupted_again_and_again::{Talk, open_sound};
+use crate::support::binary::World;
+use crate::support::random::{Random, rounds};
 
 /// A way to damage a database and its write-ahead log.
 type Damage = fn(&mut Vec<u8>, &mut Vec<u8>, &mut Random);

@@ -7,8 +7,8 @@ use ah_testkit::script::{fails, says, thinks, uses, uses_all};
 use ah_testkit::server::Server;
 use serde_json::json;
 
-use crate::binary::{Ah, World};
 use crate::streams::body_of;
+use crate::support::binary::{Ah, World};
 
 /// A beta flag of the API.
 pub const BETA: &str = "context-1m-2025-08-07";
