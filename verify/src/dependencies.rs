@@ -1,6 +1,7 @@
 //! Folders of dependencies, whose programs the check may use: they are not copied, and must be as they were when the check
 //! was sealed.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -32,7 +33,13 @@ pub(crate) struct Dependency {
     pub(crate) folder: PathBuf,
     /// Stands for its content when the check was sealed.
     pub(crate) content: [u8; 32],
+    /// The caches of Python in it then.
+    pub(crate) caches: Compiled,
 }
+
+/// Paths of the folders in which Python keeps what it has compiled, relative to that of dependencies. Each has a value that changes with
+/// its files.
+pub(crate) type Compiled = BTreeMap<PathBuf, [u8; 32]>;
 
 /// Whether something with this name, so deep in a project, is of dependencies.
 pub(crate) fn is_dependency(name: &OsStr, depth: usize) -> bool {
@@ -61,10 +68,14 @@ fn found(project: &Path) -> Vec<(PathBuf, PathBuf)> {
 impl Dependencies {
     pub(crate) fn of(project: &Path) -> Self {
         let found = found(project).into_iter();
-        let dependencies = found.map(|(path, folder)| Dependency {
-            content: State::of(&folder, project).content,
-            path,
-            folder,
+        let dependencies = found.map(|(path, folder)| {
+            let now = State::of(&folder, project);
+            Dependency {
+                path,
+                folder,
+                content: now.content,
+                caches: now.caches,
+            }
         });
         Self(dependencies.collect())
     }
@@ -93,11 +104,32 @@ impl Dependencies {
         changed.next().map(|(it, _)| it.path.clone())
     }
 
+    /// Returns the caches whose content may be anything: those that each use of the tools writes, and those of Python that have
+    /// changed since the check was sealed. The check is not to see them.
+    pub(crate) fn caches(&self, now: &[State]) -> Vec<PathBuf> {
+        let mut caches = Vec::new();
+        for (it, now) in self.0.iter().zip(now) {
+            let named = CACHES.iter().map(|name| it.folder.join(name));
+            caches.extend(named.filter(|path| path.is_dir()));
+            let changed = now
+                .caches
+                .iter()
+                .filter(|(path, hash)| it.caches.get(*path) != Some(hash));
+            caches.extend(changed.map(|(path, _)| it.folder.join(path)));
+        }
+        caches
+    }
+
     /// Returns the first folder in which something was put in the place of something else between two looks at them, and be it
     /// that all is as before.
     pub(crate) fn exchanged(&self, before: &[State], now: &[State]) -> Option<PathBuf> {
         let pairs = self.0.iter().zip(before.iter().zip(now));
-        let mut exchanged = pairs.filter(|(_, (before, now))| before.folders != now.folders);
+        let mut exchanged = pairs.filter(|(it, (before, now))| {
+            let is_seen = |(path, hash): &(&PathBuf, &[u8; 32])| it.caches.get(*path) == Some(hash);
+            let mut seen = before.caches.iter().filter(is_seen);
+            before.folders != now.folders
+                || seen.any(|(path, hash)| now.caches.get(path) != Some(hash))
+        });
         exchanged.next().map(|(it, _)| it.path.clone())
     }
 }
@@ -109,16 +141,11 @@ pub(crate) struct State {
     content: [u8; 32],
     /// Changes with each folder in it, too, and with those around it in the project.
     folders: [u8; 32],
-    /// The caches in it: [`CACHES`], and those of Python. Their content may be anything, so the check is not to see it.
-    caches: Vec<PathBuf>,
+    /// The caches of Python in it.
+    caches: Compiled,
 }
 
 impl State {
-    /// Returns the paths of the caches.
-    pub(crate) fn caches(&self) -> &[PathBuf] {
-        &self.caches
-    }
-
     fn of(folder: &Path, project: &Path) -> Self {
         let (mut content, mut folders) = (Sha256::new(), Sha256::new());
         let around = folder.ancestors().take_while(|above| *above != project);
@@ -138,10 +165,9 @@ impl State {
             }
         }
         let Ok(top) = Folder::follow(folder) else {
-            return Self::finished(content, folders, Vec::new());
+            return Self::finished(content, folders, BTreeMap::new());
         };
-        let named = CACHES.iter().map(|name| folder.join(name));
-        let mut caches: Vec<_> = named.filter(|path| path.is_dir()).collect();
+        let mut caches: BTreeMap<PathBuf, Sha256> = BTreeMap::new();
         let mut walk = walk_all(folder);
         walk.sort_by_file_name(OsStr::cmp)
             .filter_entry(|entry| !is_cache(entry));
@@ -154,15 +180,16 @@ impl State {
             };
             let is_folder = status.kind == FileType::Directory;
             if is_folder && entry.file_name() == COMPILED {
-                caches.push(entry.into_path());
-                continue;
-            }
-            if is_compiled(&top, below) {
+                caches.entry(below.to_owned()).or_default();
                 continue;
             }
             let hash = match status.kind {
                 // While no check runs, caches come and go in it.
                 FileType::Directory => &mut folders,
+                _ if is_compiled(&top, below) => {
+                    let cache = below.parent().unwrap_or(Path::new(""));
+                    caches.entry(cache.to_owned()).or_default()
+                }
                 _ => &mut content,
             };
             hash.update(below.as_os_str().as_encoded_bytes());
@@ -171,11 +198,13 @@ impl State {
         Self::finished(content, folders, caches)
     }
 
-    fn finished(content: Sha256, folders: Sha256, caches: Vec<PathBuf>) -> Self {
+    fn finished(content: Sha256, folders: Sha256, caches: BTreeMap<PathBuf, Sha256>) -> Self {
         Self {
             content: content.finalize().into(),
             folders: folders.finalize().into(),
-            caches,
+            caches: { caches.into_iter() }
+                .map(|(path, hash)| (path, hash.finalize().into()))
+                .collect(),
         }
     }
 }
@@ -226,6 +255,39 @@ mod tests {
             assert_eq!(changed.is_some(), is_seen, "{name}");
             fs::remove_file(path).unwrap();
         }
+    }
+
+    /// Of the caches of Python those are left out that have changed; one that changes while the check runs is seen if it was not.
+    #[test]
+    fn caches_that_have_changed_are_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let project = folder.path().canonicalize().unwrap();
+        let modules = project.join(".venv/lib");
+        for package in ["a", "b", "c"] {
+            fs::create_dir_all(modules.join(package).join("__pycache__")).unwrap();
+            fs::write(modules.join(package).join("m.py"), "").unwrap();
+        }
+        let compile = |package: &str, text: &[u8]| {
+            let path = modules.join(package).join("__pycache__/m.cpython-312.pyc");
+            fs::write(path, [b"\xcb\x0d\r\n", text].concat()).unwrap();
+        };
+        compile("a", b"");
+        compile("b", b"");
+        let dependencies = Dependencies::of(&project);
+        let known = dependencies.states(&project);
+        assert_eq!(dependencies.caches(&known), [""; 0].map(PathBuf::from));
+        compile("b", b"forged");
+        compile("c", b"new");
+        let before = dependencies.states(&project);
+        let changed = ["b", "c"].map(|it| modules.join(it).join("__pycache__"));
+        assert_eq!(dependencies.caches(&before), changed);
+        assert_eq!(dependencies.changed(&before), None);
+        compile("b", b"once more");
+        let now = dependencies.states(&project);
+        assert_eq!(dependencies.exchanged(&before, &now), None);
+        compile("a", b"forged");
+        let now = dependencies.states(&project);
+        assert!(dependencies.exchanged(&before, &now).is_some());
     }
 
     /// What is put in the place of a folder leaves a trace there, and be it taken away again.

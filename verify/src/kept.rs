@@ -17,7 +17,7 @@ use crate::copy::Entry;
 use crate::dependencies::{Dependencies, Dependency};
 
 /// Begins the file, and says what follows.
-const HEADER: &[u8] = b"ah seals 3\n";
+const HEADER: &[u8] = b"ah seals 4\n";
 
 /// What was sealed when a session had a check for the first time.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub(crate) struct Kept {
     pub(crate) known: BTreeSet<PathBuf>,
     /// Paths that the command named, and the scripts behind it.
     pub(crate) named: BTreeSet<PathBuf>,
-    /// Files with the name of a module of Python.
+    /// Files with the name of a module of Python, and those where programs are looked for.
     pub(crate) modules: BTreeSet<PathBuf>,
     /// The sealed files.
     pub(crate) files: BTreeMap<PathBuf, Entry>,
@@ -112,6 +112,11 @@ fn bytes(kept: &Kept) -> Vec<u8> {
         put(&mut bytes, dependency.path.as_os_str().as_bytes());
         put(&mut bytes, dependency.folder.as_os_str().as_bytes());
         put(&mut bytes, &dependency.content);
+        count(&mut bytes, dependency.caches.len());
+        for (path, hash) in &dependency.caches {
+            put(&mut bytes, path.as_os_str().as_bytes());
+            put(&mut bytes, hash);
+        }
     }
     count(&mut bytes, kept.patterns.len());
     for (folder, patterns) in &kept.patterns {
@@ -155,6 +160,7 @@ fn parsed(bytes: &[u8]) -> Option<Kept> {
             path: rest.path()?,
             folder: rest.path()?,
             content: rest.string()?.try_into().ok()?,
+            caches: rest.list(|rest| Some((rest.path()?, rest.string()?.try_into().ok()?)))?,
         })
     })?;
     let patterns = rest.list(|rest| {
@@ -235,6 +241,7 @@ mod tests {
                 path: "/p/node_modules".into(),
                 folder: "/q".into(),
                 content: [7; 32],
+                caches: [("m/__pycache__".into(), [8; 32])].into(),
             }]),
             patterns: [(
                 "/p".into(),

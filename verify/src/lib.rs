@@ -216,7 +216,7 @@ impl Verifier {
         if is_as_sealed && let Some(known) = self.known(&update, known) {
             return Ok(known);
         }
-        let caches: Arc<[PathBuf]> = before.iter().flat_map(State::caches).cloned().collect();
+        let caches: Arc<[PathBuf]> = self.dependencies.caches(&before).into();
         let mut run = self.tried((&name, &caches), &update, is_first).await?;
         if run.is_passed
             && let Some((why, hint)) = self.objection(&before, known, &update).await?
