@@ -414,8 +414,9 @@ impl Shared {
                 let is_whole = body["stream"] == false && self.takes_whole.get().is_some();
                 let refusal = protocol.refusal(vendor, &asked).filter(|_| !is_whole);
                 let not_held = whole.as_ref().err().cloned();
-                // Over a socket, nothing can be said of a request without its beginning.
-                let first = client.and(not_held.clone());
+                // Nothing else can be said there of a request without its beginning.
+                let is_alone = client.is_some() || protocol == Protocol::Interactions;
+                let first = not_held.clone().filter(|_| is_alone);
                 let refusal = first.or(refusal).or(not_held);
                 let local = self.local.get();
                 let dropped = || local.map_or(Ok(None), |local| local.check(body));
