@@ -194,14 +194,14 @@ fn tool(tool: &ToolSpec) -> wire::Tool<'_> {
 }
 
 /// The steps of `message`.
-fn steps<'a>(message: &'a Message, model: &Model, quirks: &Quirks) -> Vec<wire::Input<'a>> {
+fn steps<'a>(message: &'a Message, model: &Model, quirks: &Quirks) -> Vec<wire::Sent<'a>> {
     match message.role {
         Role::User => user_steps(message, quirks),
         Role::Assistant => assistant_steps(message, model, quirks),
     }
 }
 
-fn user_steps<'a>(message: &'a Message, quirks: &Quirks) -> Vec<wire::Input<'a>> {
+fn user_steps<'a>(message: &'a Message, quirks: &Quirks) -> Vec<wire::Sent<'a>> {
     let mut steps: Vec<_> = { message.tool_results() }
         .map(|result| outcome(result, quirks))
         .collect();
@@ -214,7 +214,7 @@ fn user_steps<'a>(message: &'a Message, quirks: &Quirks) -> Vec<wire::Input<'a>>
         content.extend(text(EMPTY_MESSAGE));
     }
     if !content.is_empty() {
-        steps.push(wire::Input::UserInput { content });
+        steps.push(wire::Sent::UserInput { content });
     }
     steps
 }
@@ -223,7 +223,7 @@ fn assistant_steps<'a>(
     message: &'a Message,
     model: &Model,
     quirks: &Quirks,
-) -> Vec<wire::Input<'a>> {
+) -> Vec<wire::Sent<'a>> {
     let is_own = message.was_written_by(&model.provider, &model.name);
     let opaque = message.opaque_of(&model.provider, &model.name);
     let blocks = message.content.iter().enumerate();
@@ -241,18 +241,18 @@ fn assistant_step<'a>(
     block: &'a ContentBlock,
     is_own: bool,
     quirks: &Quirks,
-) -> Option<wire::Input<'a>> {
+) -> Option<wire::Sent<'a>> {
     match block {
         ContentBlock::Thinking {
             thinking,
             signature: Some(signature),
         } if is_own && quirks.returned_reasoning != ReturnedReasoning::None => {
-            Some(wire::Input::Thought {
+            Some(wire::Sent::Thought {
                 signature,
                 summary: text(thinking).into_iter().collect(),
             })
         }
-        ContentBlock::ToolUse(call) => Some(wire::Input::FunctionCall {
+        ContentBlock::ToolUse(call) => Some(wire::Sent::FunctionCall {
             id: tool_call_id(call.id.as_str(), quirks.tool_call_ids),
             name: call_name(&call.name, call_name::OPENAI),
             arguments: match &call.input {
@@ -262,19 +262,19 @@ fn assistant_step<'a>(
         }),
         block => {
             let content = vec![text(block.as_text()?)?];
-            Some(wire::Input::ModelOutput { content })
+            Some(wire::Sent::ModelOutput { content })
         }
     }
 }
 
-fn outcome<'a>(result: &'a ToolResult, quirks: &Quirks) -> wire::Input<'a> {
+fn outcome<'a>(result: &'a ToolResult, quirks: &Quirks) -> wire::Sent<'a> {
     let has_images = { result.content.iter() }.any(|it| matches!(it, ResultBlock::Image(_)));
     let parts = result.content.iter().filter_map(|block| match block {
         ResultBlock::Text { text } => self::text(text),
         ResultBlock::Image(image) => Some(self::image(image)),
         ResultBlock::Audio(_) => None,
     });
-    wire::Input::FunctionResult {
+    wire::Sent::FunctionResult {
         call_id: tool_call_id(result.tool_use_id.as_str(), quirks.tool_call_ids),
         name: call_name(&result.tool_name, call_name::OPENAI),
         result: match has_images {

@@ -112,7 +112,7 @@ pub enum Content {
 /// A step of the conversation that is sent.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Input<'a> {
+pub enum Sent<'a> {
     UserInput {
         content: Vec<Part<'a>>,
     },
@@ -163,7 +163,7 @@ pub struct Tool<'a> {
     pub parameters: &'a Value,
 }
 
-impl Input<'_> {
+impl Sent<'_> {
     /// Returns the step with what the server gave with it.
     pub fn with(self, fields: Fields) -> Self {
         match serde_json::to_value(&self) {
