@@ -27,7 +27,7 @@ impl Held {
             Some(Goal::Which) => {
                 let check = session.settings().check.get();
                 self.editor.say(&match check {
-                    Some(check) => format!("Runs go on until `{}` passes.", check.command()),
+                    Some(check) => format!("Runs continue until `{}` passes.", check.command()),
                     None => format!("There is no goal: `/goal {}`", Goal::HINT),
                 });
                 Ok(None)

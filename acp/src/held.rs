@@ -226,7 +226,9 @@ impl Held {
             ExitReason::MaxBudget => "The cost limit is reached.",
             ExitReason::BudgetExceeded => "The token limit is reached.",
             ExitReason::Timeout => "The time limit is reached.",
-            ExitReason::MaxStructuredOutputRetries => "The answer does not have the wanted form.",
+            ExitReason::MaxStructuredOutputRetries => {
+                "The answer does not have the requested form."
+            }
             ExitReason::Error | ExitReason::Other(_) => {
                 let failure = outcome.failure.as_ref();
                 let text = failure.map_or_else(

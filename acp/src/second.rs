@@ -324,7 +324,7 @@ fn prompt(
 ) -> Result<(), Error> {
     let prepared = requests.held(&request.session_id.0).and_then(|held| {
         let blocks = serde_json::to_value(&request.prompt).ok().and_then(parsed);
-        let blocks = blocks.ok_or_else(|| invalid("a part of the prompt is of no known kind"))?;
+        let blocks = blocks.ok_or_else(|| invalid("a part of the prompt is of an unknown kind"))?;
         let prompt = prompt::of(blocks, &held.folder)?;
         Ok((held, prompt))
     });

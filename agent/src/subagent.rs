@@ -218,7 +218,7 @@ fn schema(name: &str, has_places: bool) -> Value {
             "subagent_type": { "type": "string" },
             "model": { "type": "string" },
             "max_turns": { "type": "integer" },
-            "resume": { "type": "string", "description": "Id of one to continue" },
+            "resume": { "type": "string", "description": "Id of a subagent to continue" },
             "run_in_background": { "type": "boolean" },
         },
         "required": ["description", "prompt"],

@@ -138,7 +138,7 @@ impl ToolSearch {
     pub(crate) fn tools(&self, specs: Arc<[ToolSpec]>) -> Vec<Arc<dyn Tool>> {
         let call = self.interface.tool_name("tool_call");
         let purpose = match self.appends {
-            true => "Makes tools of servers available to be called.".to_owned(),
+            true => "Makes servers' tools available for calling.".to_owned(),
             false => {
                 format!("Returns definitions of servers' tools, which are called with `{call}`.")
             }

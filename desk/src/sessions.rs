@@ -131,6 +131,8 @@ pub struct SessionSummary {
     pub folder: Option<PathBuf>,
     /// Its name, or its first words, as they were written.
     pub title: String,
+    /// Whether the user has made it, or continued it: one that came with a folder is somebody else's until then.
+    pub is_known: bool,
     /// Number of messages on all branches.
     pub messages: u64,
     /// Input and output tokens on all branches.

@@ -179,6 +179,7 @@ impl Sessions for Desk {
                 Scope::Here | Scope::Everywhere => directory(head),
             },
             title: title(head),
+            is_known: head.is_known,
             messages: head.messages,
             tokens: head.tokens,
             updated: head.last_written,

@@ -138,7 +138,7 @@ pub(super) fn connect(
     }
     if let Some((family, day)) = end {
         warnings.push(format!(
-            "`{name}` is not served from {day} on; `{family}` is the newest of its family"
+            "`{name}` is no longer served from {day}; `{family}` is the newest of its family"
         ));
     }
     match provider.model() {

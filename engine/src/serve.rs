@@ -408,7 +408,7 @@ pub(crate) fn models(config: &Config) -> Vec<Offered> {
         }
     };
     let default = &config.model.value;
-    let of_settings = format!("the model of the settings, {default}");
+    let of_settings = format!("the model from the settings, {default}");
     let mut models = vec![info("default", "Default", default, of_settings)];
     models.extend(catalog.aliases().map(|(alias, model)| {
         let description = format!("{model}, by its short name");

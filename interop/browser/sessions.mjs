@@ -1,6 +1,6 @@
 // What is done with a whole session in the page, and what a run is given: names, files and undo, questions, what waits, choices.
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
+import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { accessible, fits, on, says, send, uses } from './bench.mjs';
 
@@ -109,6 +109,29 @@ on('a session is renamed and deleted', async bench => {
   await page.getByText('Say what to do. The session').waitFor();
   await page.waitForFunction(() => document.querySelectorAll('#list a').length === 1);
   assert.equal((await bench.call(`/${session}`)).status, 404);
+  assert.deepEqual(page.faults, []);
+});
+
+on('a session that came with the folder is continued once that is agreed to', async bench => {
+  await bench.serves([says('One.'), says('Two.')]);
+  const session = await bench.session('First.');
+  // As in another home: the list of the user's sessions does not have it.
+  rmSync(join(bench.home, '.ah', 'sessions'), { recursive: true });
+  const page = await bench.open();
+  await page.goto(`${bench.link.split('#')[0]}#/${session}`);
+  await article(page, 'One.').waitFor();
+  const notice = page.getByRole('note');
+  await notice.getByText('not made by you').waitFor();
+  await page.locator('#list a', { hasText: 'not made by you' }).waitFor();
+  for (const place of ['#field', '#menu']) assert.equal(await page.locator(place).isVisible(), false, place);
+  await accessible(page, 'a session of somebody else');
+  await notice.getByRole('button', { name: 'Make it mine' }).click();
+  await page.locator('#menu').waitFor();
+  await send(page, 'Go on.');
+  await article(page, 'Two.').waitFor();
+  await page.reload();
+  await page.locator('#menu').waitFor();
+  assert.equal(await notice.count(), 0);
   assert.deepEqual(page.faults, []);
 });
 

@@ -140,7 +140,7 @@ impl Run {
                     return Outcome::Ended(result(&self.session, &ended));
                 }
                 Some(RunEvent::Refused(refusal)) => return self.failed(refusal.text),
-                None => return self.failed("the run broke off".to_owned()),
+                None => return self.failed("the run ended unexpectedly".to_owned()),
             }
         }
     }

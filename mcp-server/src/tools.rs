@@ -25,8 +25,8 @@ pub(crate) fn tools() -> Vec<Tool> {
         "type": "object",
         "properties": {
             "prompt": {"type": "string", "minLength": 1, "description": "The task"},
-            "session": {"type": "string", "description": "Id of a session to continue; a new one without it"},
-            "model": {"type": "string", "description": "The model; that of the settings without it"},
+            "session": {"type": "string", "description": "Id of a session to continue; without it, a new one"},
+            "model": {"type": "string", "description": "The model; without it, the one in the settings"},
         },
         "required": ["prompt"],
         "additionalProperties": false,
@@ -78,7 +78,7 @@ pub(crate) fn tools() -> Vec<Tool> {
         tool(
             STEER,
             "Steer the agent",
-            "Tells a running session something, which it takes before its next step.",
+            "Sends a message to a running session, which reads it before its next step.",
             steer,
         )
         .with_annotations(ToolAnnotations::new().destructive(false)),

@@ -18,7 +18,7 @@ use bytes::Bytes;
 use serde_json::Value;
 
 /// What the model reads in the place of a picture or block.
-const PLACEHOLDER: &str = "[left out: the model's server refuses what stood here]";
+const PLACEHOLDER: &str = "[left out: the model's server refuses what was here]";
 /// Lists in a body that a refusal may point into.
 const LISTS: [&str; 3] = ["messages", "input", "tools"];
 /// Gemini's name of the tools, also behind its OpenAI-compatible address.
@@ -250,7 +250,7 @@ pub fn notice(parts: &[Part], error: &ProviderError) -> String {
         [Part::Picture(_)] => "a picture".to_owned(),
         [Part::Picture(_), ..] => format!("{} pictures", parts.len()),
         [Part::Tool(name), ..] => format!("the tool `{name}`"),
-        [Part::Call(_), ..] => "a call as such (its text stays)".to_owned(),
+        [Part::Call(_), ..] => "a tool call (its text stays)".to_owned(),
         [Part::Block(_), ..] | [] => "a block of the conversation".to_owned(),
     };
     format!(

@@ -49,7 +49,7 @@ pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, String> + Send + 'static,
 ) -> Result<T, Failure> {
     let ended = tokio::task::spawn_blocking(work).await;
-    let ended = ended.unwrap_or_else(|_| Err("it broke off".to_owned()));
+    let ended = ended.unwrap_or_else(|_| Err("it ended unexpectedly".to_owned()));
     ended.map_err(Failure::impossible)
 }
 

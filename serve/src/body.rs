@@ -29,7 +29,7 @@ impl<S: Send + Sync> FromRequest<S> for Whole {
             Ok(Ok(bytes)) => Ok(Self(bytes)),
             Ok(Err(rejection)) => Err(rejection.into_response()),
             Err(_) => {
-                let reason = "the request did not come in time";
+                let reason = "the request did not arrive in time";
                 Err(Failure::new(StatusCode::REQUEST_TIMEOUT, reason).into_response())
             }
         }

@@ -124,7 +124,7 @@ impl Feed {
         let feed = self.clone();
         let read = move || feed.after(seen.as_ref(), most, Some(step));
         let read = tokio::task::spawn_blocking(read).await;
-        read.unwrap_or_else(|_| Err("it broke off".to_owned()))
+        read.unwrap_or_else(|_| Err("it ended unexpectedly".to_owned()))
     }
 
     /// Returns the last messages up to the one with this id, at most `most`, of any branch; `None` if there is none.

@@ -378,7 +378,7 @@ impl Lives {
         // Whoever asked for it may be gone; the run goes on.
         tokio::spawn(async move { lives.follow(running, taken, begun).await });
         told.await
-            .unwrap_or_else(|_| Err(Refusal::failed("the run broke off")))
+            .unwrap_or_else(|_| Err(Refusal::failed("the run ended unexpectedly")))
             .map_err(Refused::Run)
     }
 

@@ -28,7 +28,7 @@ const LOOK: Duration = Duration::from_secs(1);
 const PATIENCE: u32 = 10;
 
 /// What a person reads who opens the address without its key.
-const THE_WAY_IN: &str = "This is a server of ah. Open the link that `ah serve` printed behind `page:`. Programs send the \
+const THE_WAY_IN: &str = "This is a server of ah. Open the link that `ah serve` printed after `page:`. Programs send the \
     token as `Authorization: Bearer TOKEN`.\n";
 
 /// Time in which requests may end once the server is stopped.

@@ -120,6 +120,7 @@ impl Shown {
         json!({
             "id": summary.id.to_string(),
             "title": self.plain(&summary.title),
+            "is_yours": summary.is_known,
             "messages": summary.messages,
             "tokens": summary.tokens,
             "updated_ms": summary.updated.0,

@@ -84,7 +84,7 @@ pub(crate) async fn drive(
             },
             result = &mut end, if ended.is_none() => {
                 // What was said before comes first.
-                ended = Some(result.unwrap_or_else(|_| Err("the session broke off".to_owned())));
+                ended = Some(result.unwrap_or_else(|_| Err("the session ended unexpectedly".to_owned())));
                 continue;
             }
             _ = pings.tick() => Message::Ping(Bytes::new()),
@@ -102,7 +102,7 @@ pub(crate) async fn drive(
     }
     let (code, reason) = match ended {
         Some(Err(reason)) => (close_code::ERROR, reason),
-        _ if stop.is_cancelled() => (close_code::AWAY, "the server ends".to_owned()),
+        _ if stop.is_cancelled() => (close_code::AWAY, "the server is stopping".to_owned()),
         _ => (close_code::NORMAL, String::new()),
     };
     let frame = CloseFrame {

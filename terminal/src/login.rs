@@ -264,7 +264,7 @@ fn keep_tried(
             Err(error) if (asking.is_refusal)(&error) => return Err(error),
             // A gateway may have no list, and a network may be away.
             Err(error) => format!(
-                "{title} did not tell whether the key is valid: {}",
+                "{title} did not say whether the key is valid: {}",
                 error.message
             ),
         })
@@ -356,7 +356,11 @@ fn use_server(
             [only] => Ok(Some(only.clone())),
             [] => chooser.line(&format!("Model (such as {})", preset.example)),
             _ => chooser
-                .choose(&format!("Choose a model of {}", preset.title), "", &models)
+                .choose(
+                    &format!("Choose a model from {}", preset.title),
+                    "",
+                    &models,
+                )
                 .map(|chosen| chosen.map(|at| models[at].clone())),
         }
     };

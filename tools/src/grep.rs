@@ -274,7 +274,7 @@ fn report(found: &SearchResult, mode: OutputMode, offset: u64, limit: Option<u64
     }
     let remark = match (lines, last - first) {
         (0, _) => format!("no matches{}", not_searched(found)),
-        (_, 0) => format!("[no output behind line {lines}]"),
+        (_, 0) => format!("[no output after line {lines}]"),
         _ if is_cut && limit.is_some() => format!("\n[more: set offset to {last}]"),
         _ if found.more => "\n[more: narrow the search, or set head_limit and offset]".to_owned(),
         _ => String::new(),

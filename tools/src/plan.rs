@@ -36,7 +36,7 @@ impl ExitPlan {
         let properties = json!({
             "plan": { "type": "string", "description": "The plan, in Markdown: short, and in the order of the work" },
             "allowedPrompts": {
-                "type": "array", "items": prompt, "description": "Not used any more; leave it out",
+                "type": "array", "items": prompt, "description": "No longer used; leave it out",
             },
         });
         let name = interface.tool_name("exit_plan_mode");

@@ -281,7 +281,7 @@ pub(crate) fn told_beside(
         return output;
     }
     let text = format!(
-        "{}\n[on this machine, a command cannot read what it makes itself beside hidden files; the next command can]",
+        "{}\n[on this machine, a command cannot read files that it creates next to hidden ones; the next command can]",
         text.trim_end()
     );
     Output {

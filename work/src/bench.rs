@@ -258,7 +258,9 @@ impl Bencher<'_> {
         let measuring = self.measuring(&bench.command);
         let own = measuring.iter().find(|path| changed.contains(path));
         let done = if let Some(path) = own {
-            let reason = Err(format!("the change is to `{path}`, which measures"));
+            let reason = Err(format!(
+                "the change is to `{path}`, which the benchmark measures with"
+            ));
             let note = self
                 .decide(TryStatus::Discard, bench.best(), &reason)
                 .await?;
@@ -297,7 +299,7 @@ impl Bencher<'_> {
         let identity = self.git.run(&["var", "GIT_COMMITTER_IDENT"]).await;
         identity.map(drop).map_err(|_| {
             refused(
-                "git does not know who commits".to_owned(),
+                "git has no name and email address for commits".to_owned(),
                 "set user.name and user.email with `git config`",
             )
         })

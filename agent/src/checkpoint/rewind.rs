@@ -227,7 +227,7 @@ impl Rewind {
             .partition(|edit: &FileEdit| edit.takes_away() && !going.contains(&edit.path));
         self.changes = changes;
         for edit in stay {
-            self.skip(&edit.path, "it contains files of others", None);
+            self.skip(&edit.path, "it contains other files", None);
         }
     }
 

@@ -328,8 +328,8 @@ async fn a_deep_tree_comes_and_goes_but_for_what_others_have_put_there() {
             .find(|it| it.path == path)
             .map(|it| it.why)
     };
-    assert_eq!(why(other), Some("it contains files of others"));
-    assert_eq!(why(&paths[0]), Some("it contains files of others"));
+    assert_eq!(why(other), Some("it contains other files"));
+    assert_eq!(why(&paths[0]), Some("it contains other files"));
     let below = &paths[DEPTH + 2];
     assert_eq!(why(below), Some("its path contains a symbolic link"));
     assert!(files.go(&way).await.unwrap().is_empty());

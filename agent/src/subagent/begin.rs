@@ -578,7 +578,7 @@ fn memory(folder: &Path) -> String {
         format!("It says:\n\n{}", lines.join("\n"))
     };
     format!(
-        "# Memory\n\nWhat is worth knowing the next time you keep in `{}`: the file {MEMORY_FILE} there is shown to you \
+        "# Memory\n\nKeep what is worth knowing next time in `{}`: the file {MEMORY_FILE} there is shown to you \
          when you begin, so keep it short and let it name others. {content}",
         folder.display()
     )

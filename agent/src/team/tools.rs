@@ -369,13 +369,13 @@ fn spec(kind: TeamToolKind, name: &str) -> ToolSpec {
             &["subject", "description"],
         ),
         TeamToolKind::Get => (
-            "Shows a task of the team's list in full.",
+            "Shows a task on the team's list in full.",
             json!({"taskId": text}),
             &["taskId"],
         ),
-        TeamToolKind::List => ("Shows the team's list of tasks.", json!({}), &[]),
+        TeamToolKind::List => ("Shows the team's task list.", json!({}), &[]),
         TeamToolKind::Update => (
-            "Changes a task of the team's list. Setting `in_progress` takes it, if nobody else has it and every task that blocks \
+            "Changes a task on the team's list. Setting `in_progress` takes it, if nobody else has it and every task that blocks \
              it is done. `owner` gives it to somebody, who has to be told.",
             json!({
                 "taskId": text,

@@ -17,10 +17,10 @@ pub struct BenchOptions {
     /// Number of tasks at once
     #[arg(short = 'j', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     pub jobs: u16,
-    /// The folder of results [default: DIR.results]
+    /// The folder for results [default: DIR.results]
     #[arg(short = 'o', long, value_name = "FOLDER")]
     pub output: Option<PathBuf>,
-    /// Run tasks again that have a result
+    /// Rerun tasks that already have a result
     #[arg(long)]
     pub again: bool,
     /// Judge recorded runs again, without a model

@@ -21,7 +21,7 @@ pub enum FleetCommands {
         /// Model for tasks that name none
         #[arg(short = 'm', long, value_name = "NAME")]
         model: Option<String>,
-        /// Answer `/healthz`, `/readyz` and `/metrics` (Prometheus) at this address; a port alone is one of this machine
+        /// Answer `/healthz`, `/readyz` and `/metrics` (Prometheus) at this address; a port alone is on this machine
         #[arg(long, value_name = "ADDRESS", value_parser = address)]
         metrics: Option<SocketAddr>,
         /// Also run queued commands (`ah enqueue -- work`), which have your permissions
@@ -103,7 +103,7 @@ pub enum FleetAction {
     },
     /// Limit requests or money for all workers, or list the limits
     Limit {
-        /// Requests by the minute
+        /// Requests per minute
         #[arg(long, value_name = "N", value_parser = positive)]
         per_minute: Option<f64>,
         /// US dollars that may still be spent; runs wait when there are none left
@@ -149,7 +149,7 @@ pub struct Enqueuing {
     /// The task
     #[arg(value_name = "TASK", required_unless_present = "command")]
     pub task: Option<String>,
-    /// A command in the place of a task: `-- work -i 7`, or `-- bench tasks`; for workers with `--commands`
+    /// A command instead of a task: `-- work -i 7`, or `-- bench tasks`; for workers with `--commands`
     #[arg(last = true, value_name = "COMMAND", conflicts_with_all = ["task", "session", "model", "answer_within"])]
     pub command: Vec<String>,
     /// Continue this session: the beginning of its id [default: a new one]
@@ -161,7 +161,7 @@ pub struct Enqueuing {
     /// Upload the folder's files, so that any worker can recreate them
     #[arg(long, conflicts_with_all = ["cron", "command"])]
     pub carry: bool,
-    /// Model [default: that of the worker]
+    /// Model [default: the worker's]
     #[arg(short = 'm', long, value_name = "NAME")]
     pub model: Option<String>,
     /// Higher ones begin first
@@ -201,7 +201,7 @@ pub struct Moving {
     /// The store where it is [default: `AH_STORE`, or the sessions of this folder]
     #[arg(long, value_name = "URL")]
     pub from: Option<String>,
-    /// The folder for its files, which is made if it is missing [default: this one]
+    /// The folder for its files, created if it is missing [default: this one]
     #[arg(long, value_name = "DIR", conflicts_with = "to")]
     pub folder: Option<PathBuf>,
 }

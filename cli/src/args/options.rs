@@ -175,7 +175,7 @@ pub struct LimitOptions {
     /// Stop when the last call used this many input and output tokens
     #[arg(long, value_name = "N", value_parser = at_least_one::<u64>)]
     pub max_context_tokens: Option<u64>,
-    /// Compact the conversation from this many tokens on
+    /// Compact the conversation at this many tokens
     #[arg(long, value_name = "N", value_parser = at_least_one::<u64>)]
     pub compact_at: Option<u64>,
     /// Stop after spending this much
@@ -244,7 +244,7 @@ pub struct PromptOptions {
     /// Fail unless this file exists at the end; reminds the model once
     #[arg(long, value_name = "FILE")]
     pub must_produce: Option<PathBuf>,
-    /// Require an answer as JSON that matches this schema of an object
+    /// Require an answer as JSON that matches this object schema
     #[arg(long, value_name = "SCHEMA")]
     pub json_schema: Option<String>,
 }
@@ -338,7 +338,7 @@ pub struct SandboxOptions {
     #[command(flatten)]
     #[expect(missing_docs, reason = "its fields say it")]
     pub hosts: Hosts,
-    /// Let sandboxed commands reach only the hosts of --allow-host and --allow-http, none of the settings
+    /// Let sandboxed commands reach only the hosts of --allow-host and --allow-http, not those in the settings
     #[arg(long)]
     pub only_allowed_hosts: bool,
     /// Let sandboxed commands access this path: read (r), write (w), execute (x), create (c)

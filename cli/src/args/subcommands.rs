@@ -24,7 +24,7 @@ pub enum Subcommands {
         /// Action
         #[command(subcommand)]
         action: Option<SessionsAction>,
-        /// List those of all folders
+        /// List sessions of all folders
         #[arg(long)]
         all: bool,
         #[command(flatten)]
@@ -101,7 +101,7 @@ pub enum Subcommands {
         /// Action
         #[command(subcommand)]
         action: Option<WorktreeAction>,
-        /// Work in the one of this name, as with `ah -w NAME`
+        /// Work in the worktree of this name, as with `ah -w NAME`
         #[arg(value_name = "NAME", conflicts_with = "json")]
         tree: Option<String>,
         #[command(flatten)]
@@ -422,7 +422,7 @@ pub enum McpAction {
         #[expect(missing_docs, reason = "its fields say it")]
         options: AddedServer,
     },
-    /// Add the servers of a file: of another agent or editor, or server.json of the MCP registry
+    /// Add the servers in a file of another agent or editor, or in server.json of the MCP registry
     Import {
         /// The file; `-` is standard input
         file: PathBuf,
@@ -438,7 +438,7 @@ pub enum McpAction {
         #[arg(long, value_enum, value_name = "SCOPE")]
         scope: Option<Scope>,
     },
-    /// Serve another agent over standard input and output: as an MCP server that runs this one
+    /// Serve other agents over standard input and output, as an MCP server that runs this agent
     Serve,
     /// Sign in to a server with a URL
     Login {
@@ -477,7 +477,7 @@ pub enum McpAction {
 /// Options of a server that is added.
 #[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
 pub struct AddedServer {
-    /// The file to add it to: of the user, of the project (.mcp.json), of the user for this folder
+    /// The file to add it to: the user's, the project's (.mcp.json), or the user's for this folder
     #[arg(long, value_enum, value_name = "SCOPE", default_value = "user")]
     pub scope: Scope,
     /// Transport of a URL

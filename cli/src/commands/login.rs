@@ -176,13 +176,13 @@ fn try_model(config: &Config, name: &str) -> Option<String> {
             format!("it has not answered within {seconds} s; the first answer may take as long")
         }
         Ok(Err(error)) => format!("it failed: {}; {help}", error.message),
-        Ok(Ok(TriedCall::Called)) => "it called the tool; all is set".to_owned(),
+        Ok(Ok(TriedCall::Called)) => "it called the tool; everything is ready".to_owned(),
         Ok(Ok(TriedCall::Said(words))) if words.is_empty() => {
             format!("it sent an empty answer instead of a call; {help}")
         }
         Ok(Ok(TriedCall::Said(words))) => {
             let words = words.replace('\n', " ");
-            format!("it called no tool, but said: {words}\n{help}")
+            format!("it did not call a tool, but said: {words}\n{help}")
         }
     })
 }

@@ -252,8 +252,8 @@ const CONVERSATION: &[Row] = &[
     Row(
         Should,
         "several questions at once with a counter and a way back",
-        &[],
-        "one after the other, each with its number (`1 of 3`); an answer that is given stays, and other words are for the next prompt",
+        &["questions::several_questions_have_a_way_back"],
+        "",
     ),
     Row(
         Must,

@@ -257,23 +257,21 @@ fn the_session_of_a_stranger_is_listed_as_such() {
         let free = ["--no-sandbox", "--dangerously-skip-permissions"];
         let serve = free.into_iter().chain(["-m", "sonnet", "serve"]);
         let client = Client::of(world.asking(&server, serve).start());
-        let title = || {
+        let says_strange = || {
             let listed = client.get("/v1/sessions").json;
             let sessions = listed["sessions"].as_array().unwrap();
-            let session = sessions.iter().find(|it| it["id"] == *id);
-            session.unwrap()["title"].as_str().unwrap().to_owned()
+            let session = sessions.iter().find(|it| it["id"] == *id).unwrap();
+            let title = session["title"].as_str().unwrap();
+            let is_marked = title.contains("not made by you");
+            assert_eq!(session["is_yours"], !is_marked, "{title}");
+            is_marked
         };
-        assert_eq!(
-            title().contains("not made by you"),
-            is_strange,
-            "{}",
-            title()
-        );
+        assert_eq!(says_strange(), is_strange, "{made:?}");
         let place = |what: &str| format!("/v1/sessions/{id}{what}");
         let begun = client.post(&place("/prompt"), &json!({"prompt": "go on"}));
         assert!(begun.status < 300, "{begun:?}");
         client.events(&place("/events"), None).until_idle();
-        assert!(!title().contains("not made by you"), "{}", title());
+        assert!(!says_strange(), "{made:?}");
         client.end();
     }
 }

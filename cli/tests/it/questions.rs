@@ -1,9 +1,11 @@
 //! Questions to a user at a terminal, and runs without one.
 
 use ah_testkit::script::{says, uses};
+use ah_testkit::server::Server;
 use serde_json::json;
 
 use crate::support::binary::World;
+use crate::support::pseudo_terminal::Seat;
 
 /// The user asks for a plan, answers a question and approves the plan; only then are files written.
 #[test]
@@ -55,6 +57,51 @@ fn a_person_at_a_terminal_chooses_and_approves() {
         ended.stderr
     );
     assert!(!world.file("too-early").exists() && world.file("in-time").exists());
+}
+
+/// An answer can be changed until all of them are sent: they are shown once more first.
+#[test]
+fn several_questions_have_a_way_back() {
+    let question = |header: &str, labels: [&str; 2]| {
+        let options = labels.map(|label| json!({"label": label, "description": label}));
+        json!({"question": format!("{header}?"), "header": header, "options": options})
+    };
+    let questions = json!([
+        question("Colour", ["red", "blue"]),
+        question("Size", ["small", "large"]),
+    ]);
+    let ask = || uses("ask_user_question", json!({"questions": questions}));
+    let answered = |seat: &mut Seat| {
+        seat.sees("(1 of 2)");
+        // Keys are for it from now on.
+        seat.sees("your own words:");
+        seat.says("1");
+        seat.sees("(2 of 2)");
+        seat.says("<");
+        seat.sees_no_more("<  back");
+        seat.says("2");
+        seat.sees("<  back");
+        seat.says("1");
+        seat.sees("Send these answers?");
+        seat.sees("Colour? blue");
+        seat.says("y");
+        seat.sees("Done.");
+        seat.sees_no_more("Esc interrupts");
+    };
+    let sent = |server: &Server| {
+        let request = server.requests()[1].body["messages"].to_string();
+        assert!(request.contains("- Colour? blue"), "{request}");
+        assert!(request.contains("- Size? small"), "{request}");
+    };
+    let world = World::new();
+    let server = Server::new([ask(), says("Done.")]);
+    let mut seat = Seat::take(world.asking(&server, ["-m", "sonnet"]));
+    seat.sees("? lists commands and keys");
+    seat.says("go");
+    answered(&mut seat);
+    seat.types("\x04");
+    assert_eq!(seat.leaves(), 0);
+    sent(&server);
 }
 
 /// Without a user to ask, tools that ask are not offered.

@@ -276,7 +276,7 @@ fn a_file_that_somebody_else_changed_is_left_and_its_earlier_content_put_beside(
     remove out/x (+0 -1)
     skip mine: somebody else has changed it since; its earlier content goes to mine.restored
     skip new: somebody else has changed it since
-    skip out: it contains files of others
+    skip out: it contains other files
     3 files changed; `ah redo` reverses this
     exit code 0
     ");

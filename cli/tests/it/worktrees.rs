@@ -207,7 +207,7 @@ fn worktrees_that_git_cannot_read_are_listed_and_removed() {
     git(&project, &add);
     let shown = run(&["worktree"]).expect(0).stdout;
     let lines: Vec<_> = shown.lines().collect();
-    let half = "half             incomplete: making it was interrupted, or is still under way (`ah -w half` makes it again)";
+    let half = "half             incomplete: its creation was interrupted or is still in progress (`ah -w half` makes it again)";
     assert_eq!(lines[0], half);
     assert!(lines[1].starts_with("strange "), "{shown}");
     assert!(lines[2].starts_with("whole            whole"), "{shown}");

@@ -27,7 +27,7 @@ group! {
                     "type": "string",
                     "description": "A command line. It reads the state of the session as JSON, and prints the lines."
                 },
-                "padding": {"type": "integer", "minimum": 0, "description": "Number of blanks before each line.", "default": 0},
+                "padding": {"type": "integer", "minimum": 0, "description": "Number of spaces before each line.", "default": 0},
                 "refreshInterval": {
                     "type": "integer",
                     "minimum": 1,
@@ -43,7 +43,7 @@ group! {
             "properties": {
                 "channel": {
                     "enum": ["auto", "bell", "osc9", "osc777", "none"],
-                    "description": "The terminal's way to notify; auto: the one that it is known to have, else the bell.",
+                    "description": "How the terminal notifies; auto: the way it is known to support, else the bell.",
                     "default": "auto"
                 },
                 "command": {
@@ -83,7 +83,7 @@ pub struct StatusLine {
     pub kind: Kind,
     /// The command line. It reads the state of the session as JSON, and prints the lines.
     pub command: String,
-    /// Number of blanks before each line.
+    /// Number of spaces before each line.
     #[serde(default)]
     pub padding: usize,
     /// Interval in seconds to run the command again without an event.

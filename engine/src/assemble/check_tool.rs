@@ -34,7 +34,7 @@ impl CheckTool {
     pub fn new(check: CheckInForce, project: PathBuf) -> Self {
         let description = "Runs the check of the end of your turn on a copy of the project; says why if it fails. In the sandbox, \
                            not rerun until a file changes.";
-        let background = "return at once, be told its end";
+        let background = "return at once; its end is reported";
         let schema = json!({
             "type": "object",
             "properties": {BACKGROUND: {"type": "boolean", "description": background}},

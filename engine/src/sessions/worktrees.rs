@@ -300,7 +300,7 @@ impl Worktrees {
         for name in names {
             let tree = match self.half_made(&name, &git_folder) {
                 Some(_) => Err(Error::failure(
-                    "incomplete: making it was interrupted, or is still under way",
+                    "incomplete: its creation was interrupted or is still in progress",
                 )
                 .hint(format!("`ah -w {name}` makes it again"))),
                 None => self.look(&name).await,

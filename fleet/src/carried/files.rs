@@ -150,7 +150,7 @@ pub(super) fn is_branch(name: &str) -> bool {
 }
 
 pub(super) fn strange() -> Error {
-    Error::failure("the session says of its files what this program does not understand")
+    Error::failure("this program does not understand what the session records about its files")
 }
 
 pub(super) fn failed(error: &GitError) -> Error {

@@ -99,10 +99,7 @@ pub async fn capture(environment: &Environment, folder: &Path) -> Result<Capture
         .collect();
     nested.extend(new.into_iter().filter(|name| name.ends_with('/')));
     let nested: Vec<_> = nested.into_iter().collect();
-    left.extend(sentence(
-        "repositories of their own, or submodules",
-        &nested,
-    ));
+    left.extend(sentence("nested repositories, or submodules", &nested));
     left.extend(users.pointers().await);
     let known: Vec<_> = base.as_deref().into_iter().collect();
     let bundle = shadow.bundle(&known).await;

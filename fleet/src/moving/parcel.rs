@@ -172,7 +172,7 @@ pub(super) fn unpack(file: &Path, folder: &Path) -> Result<Paths, Error> {
             && &*entry.path_bytes() == format!("session{}", slashed(&listed.name)).as_bytes()
             && entry.size() == listed.size;
         let place = target(&paths, &listed.name).filter(|_| is_listed);
-        let (below, name) = place.ok_or_else(|| refused("it is not as its list says"))?;
+        let (below, name) = place.ok_or_else(|| refused("its contents do not match its list"))?;
         let created = top.make_folders(&below, 0o700);
         let created = created.and_then(|folder| folder.create_file(&name, 0o600));
         let written = created.map_err(|error| unwritable(&folder.join(below), &error))?;

@@ -57,6 +57,7 @@ impl Sessions for Echo {
             id: SessionId::from("01"),
             folder: None,
             title: "A session".to_owned(),
+            is_known: true,
             messages: 1,
             tokens: 0,
             updated: Time(1_767_225_600_000),

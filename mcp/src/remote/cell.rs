@@ -46,7 +46,7 @@ impl ServerCell {
             let folder = folder_name(name, config.project.as_deref());
             let made = make(&homes.join(folder).join("home"));
             made.inspect_err(|error| {
-                tracing::warn!(server = name, "its home does not last: {error}");
+                tracing::warn!(server = name, "its home directory cannot be kept: {error}");
             })
             .ok()
         });

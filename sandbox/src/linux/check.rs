@@ -162,12 +162,12 @@ fn of_files(bait: &Bait) -> Vec<Guarantee> {
     let files = file_mechanism(bait.tier);
     vec![
         tried(
-            "read a file of the home",
+            "read a file in the home folder",
             files,
             fs::read(&bait.secret).map(drop),
         ),
         tried(
-            "write outside of the workspace",
+            "write outside the workspace",
             files,
             fs::write(bait.outside.join("new"), "x"),
         ),
@@ -177,11 +177,11 @@ fn of_files(bait: &Bait) -> Vec<Guarantee> {
             fs::metadata(&bait.secret).map(drop),
         ),
         tried(
-            "write a hook of git",
+            "write a git hook",
             "mounts",
             fs::write(bait.workspace.join(".git/hooks/x"), "x"),
         ),
-        tried("rename the folder of git", "mounts", {
+        tried("rename the .git folder", "mounts", {
             fs::rename(bait.workspace.join(".git"), bait.workspace.join("git"))
         }),
         tried("use a file that was left open", "close on exec", {
@@ -211,11 +211,11 @@ fn of_the_rest(bait: &Bait) -> Vec<Guarantee> {
             .map_err(io::Error::from)
     };
     vec![
-        tried("reach a listener of this machine", network, {
+        tried("reach a listener on this machine", network, {
             TcpStream::connect(("127.0.0.1", bait.port)).map(drop)
         }),
         tried(
-            "reach a socket of the file system",
+            "reach a socket in the file system",
             files,
             UnixStream::connect(&bait.socket).map(drop),
         ),
@@ -255,7 +255,7 @@ fn of_the_rest(bait: &Bait) -> Vec<Guarantee> {
                 .open("/proc/sys/kernel/core_pattern")
                 .map(drop)
         }),
-        tried("have the number of root", "user namespace", {
+        tried("be user 0 (root)", "user namespace", {
             match rustix::process::geteuid().is_root() {
                 true => Ok(()),
                 false => Err(io::Error::from_raw_os_error(libc::EPERM)),

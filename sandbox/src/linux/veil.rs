@@ -263,7 +263,7 @@ fn folder_at(path: &Path, aside: &mut Vec<PathBuf>) -> Result<OwnedFd, Errno> {
 fn few_enough(beside: usize) -> io::Result<()> {
     match beside > MOST_BESIDE {
         true => Err(io::Error::other(
-            "too many files are beside hidden ones for this tier",
+            "there are too many files next to hidden ones for this tier",
         )),
         false => Ok(()),
     }

@@ -50,19 +50,22 @@ pub fn check(tier: Tier, launcher: &Path) -> Result<Vec<Guarantee>, SetupError> 
     let sandbox = Sandbox::new(confinement, proxy, launcher.to_owned());
     sandbox.probe()?;
     let operations = [
-        ("read a file of the home", "cat ../home/secret".to_owned()),
         (
-            "write outside of the workspace",
+            "read a file in the home folder",
+            "cat ../home/secret".to_owned(),
+        ),
+        (
+            "write outside the workspace",
             "touch ../outside/new".to_owned(),
         ),
-        ("write a hook of git", "touch .git/hooks/x".to_owned()),
-        ("rename the folder of git", "mv .git git".to_owned()),
+        ("write a git hook", "touch .git/hooks/x".to_owned()),
+        ("rename the .git folder", "mv .git git".to_owned()),
         (
-            "put settings of git in place",
+            "put git settings in place",
             "touch .git/commondir".to_owned(),
         ),
         (
-            "reach a listener of this machine",
+            "reach a listener on this machine",
             format!("nc -z 127.0.0.1 {port}"),
         ),
         (

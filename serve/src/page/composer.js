@@ -83,6 +83,18 @@ export class Composer {
 
   focus() { this.field.focus(); }
 
+  /// Says something in the place of the field, until the reader has agreed.
+  agree(text, label, then) {
+    const notice = el('div', { class: 'banner', role: 'note' }, text, el('button', { type: 'button', click: () => {
+      notice.remove();
+      this.form.hidden = false;
+      then();
+      this.focus();
+    } }, label));
+    this.form.hidden = true;
+    this.form.before(notice);
+  }
+
   /// The model that the session goes on with unless another one is chosen.
   set model(name) {
     if (!name || name === this.#current) return;

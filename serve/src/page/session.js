@@ -10,6 +10,8 @@ import { Tree } from './tree.js';
 
 /// Distance from the end at which the messages are followed, in pixels.
 const NEAR = 120;
+/// What is said at a session that came with the folder.
+const STRANGE = 'This session was not made by you. You can read it. Once you continue it, it counts as one of yours.';
 
 /// The view of a session. `go(session, message)` opens another place; `changed()` is called when a run begins, asks or ends.
 export class SessionView {
@@ -60,7 +62,8 @@ export class SessionView {
 
   /// Shows it.
   async open() {
-    const tree = await this.#source.tree(this.#session);
+    const source = this.#source;
+    const [tree, listed] = await Promise.all([source.tree(this.#session), source.isReadOnly ? [] : source.list()]);
     if (this.#stop.signal.aborted) return;
     const isElsewhere = this.#at !== null && tree.nodes.some(it => it.id === this.#at);
     if (!isElsewhere) this.#at = null;
@@ -72,8 +75,9 @@ export class SessionView {
     const last = this.#at === null ? tree.current : this.tree.end(this.#at);
     await this.#load(last, tree.current);
     const current = this.tree.get(tree.current);
-    if (this.#source.isReadOnly) return;
-    this.#menu();
+    if (source.isReadOnly) return;
+    if (listed.some(it => it.id === this.#session && !it.is_yours)) this.composer.agree(STRANGE, 'Make it mine', () => this.#menu());
+    else this.#menu();
     this.#requeue();
     this.#follow(current ? `${current.seq}-${current.id}` : null);
   }

@@ -42,7 +42,7 @@ pub struct Limit {
     pub tenant: String,
     /// The model, or [`ALL`].
     pub model: String,
-    /// Requests by the minute, evenly spaced; any number if `None`.
+    /// Requests per minute, evenly spaced; any number if `None`.
     pub per_minute: Option<f64>,
     /// What may still be spent, in 10⁻¹² US dollars; any amount if `None`. Only for all models.
     pub budget: Option<i64>,

@@ -16,7 +16,9 @@ use ah_conversation::{
     PermissionUpdate, Verdict,
 };
 
-pub use self::choice::{counted, sheet as choice_sheet};
+pub use self::choice::answers;
+#[cfg(test)]
+pub use self::choice::sheet as choice_sheet;
 
 pub use self::form::{Form, Lines, answer, refused};
 #[cfg(test)]

@@ -202,7 +202,7 @@ impl Picker {
         match self.subject {
             Subject::History => "history: ",
             Subject::Session => "session: ",
-            Subject::SessionAnywhere => "session of any folder: ",
+            Subject::SessionAnywhere => "session in any folder: ",
             Subject::Message => "message: ",
             Subject::Prompt => "edit: ",
             Subject::Model => "model: ",

@@ -28,7 +28,7 @@ use super::terminal::Terminal;
 use super::{Display, begin, intro, link, open_history, signals, title};
 use crate::exit;
 use crate::print::divert;
-use crate::print::question::{Form, Said, answer, choice_sheet, counted, verdict_sheet};
+use crate::print::question::{Form, Said, answer, answers, verdict_sheet};
 use crate::print::text::View;
 use crate::print::text::replay::{Replay, take_back};
 
@@ -555,18 +555,19 @@ fn requested() -> Input {
     Input::Event(Box::new(EventKind::ApiCallStart { payload_bytes: 0 }))
 }
 
-/// Asks one choice after the other; `None` if nobody answers.
+/// Asks what is to be answered; `None` if nobody answers.
 fn ask(question: &Asked, form: &mut impl Form) -> io::Result<Option<BTreeMap<String, String>>> {
-    let mut answers = BTreeMap::new();
-    for (at, choice) in question.picks.iter().enumerate() {
-        let sheet = match question.is_permission {
-            true => verdict_sheet(&question.about, choice),
-            false => counted(choice_sheet(choice), at, question.picks.len()),
+    if !question.is_permission {
+        return answers(&question.picks, form);
+    }
+    let mut verdicts = BTreeMap::new();
+    for choice in &question.picks {
+        let Some(said) = answer(&verdict_sheet(&question.about, choice), form)? else {
+            return Ok(None);
         };
-        let text = match answer(&sheet, form)? {
-            None => return Ok(None),
-            Some(Said::Words(words)) => words,
-            Some(Said::Chosen(chosen, reason)) => {
+        let text = match said {
+            Said::Words(words) => words,
+            Said::Chosen(chosen, reason) => {
                 let labels = chosen.iter().map(|at| choice.options[*at].label.as_str());
                 let labels = labels.collect::<Vec<_>>().join(", ");
                 match reason.is_empty() {
@@ -575,10 +576,7 @@ fn ask(question: &Asked, form: &mut impl Form) -> io::Result<Option<BTreeMap<Str
                 }
             }
         };
-        answers.insert(choice.question.clone(), text);
+        verdicts.insert(choice.question.clone(), text);
     }
-    Ok(Some(answers))
+    Ok(Some(verdicts))
 }
-
-#[cfg(test)]
-mod tests;

@@ -111,7 +111,7 @@ fn remove(session: &Session, config: &Config, rule: &Rule) -> Result<(), Error> 
         return Ok(());
     }
     Err(Error::failure(format!(
-        "{rule} stays in force: it cannot be changed here where it stands: {}",
+        "{rule} stays in force; it cannot be changed here: {}",
         fixed.join(", ")
     )))
 }

@@ -98,12 +98,12 @@ impl SideQuestion {
 /// Returns what an answer lacks.
 fn lack(answer: &str, stop: Option<&StopReason>) -> Option<String> {
     match stop {
-        Some(StopReason::ToolUse) => {
-            Some("the model wanted to call a tool, which a side question cannot".to_owned())
-        }
+        Some(StopReason::ToolUse) => Some(
+            "the model wanted to call a tool, which is not possible in a side question".to_owned(),
+        ),
         Some(StopReason::EndTurn | StopReason::StopSequence) | None => {
             let is_empty = answer.trim().is_empty();
-            is_empty.then(|| "the model has answered nothing".to_owned())
+            is_empty.then(|| "the model gave no answer".to_owned())
         }
         Some(stop) => Some(format!("the answer is not complete ({})", stop.as_str())),
     }
@@ -130,7 +130,7 @@ mod tests {
         use StopReason::{EndTurn, MaxTokens, Refusal, ToolUse};
         for (answer, stop, says) in [
             ("Yes.", EndTurn, None),
-            (" ", EndTurn, Some("nothing")),
+            (" ", EndTurn, Some("no answer")),
             ("", ToolUse, Some("call a tool")),
             ("I look.", ToolUse, Some("call a tool")),
             ("Ye", MaxTokens, Some("not complete (max_tokens)")),

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use ah_conversation::{EventKind, ExitReason, MailKind, TaskUpdate};
 use ah_render::Palette;
+use crossterm::event::Event;
 
 use super::activity::{Activity, RunningTool};
 use super::app::{App, Unread};
@@ -23,6 +24,7 @@ use super::effect::{Effect, Task};
 use super::facts::Totals;
 use super::input::{Ending, Input, Opened, Queued, Then};
 use super::notify::Notification;
+use super::picker::Picker;
 use super::question::{Page, QuestionUpdate};
 use super::{keys, slash, status};
 use crate::print::Looked;
@@ -64,13 +66,7 @@ pub fn update(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
 
 fn apply(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
     match input {
-        Input::Key(event) => match app.ahead.take() {
-            Some(mut ahead) if !keys::gives_up(&event) => {
-                ahead.push(event);
-                app.ahead = Some(ahead);
-            }
-            _ => return key::key(app, event, now),
-        },
+        Input::Key(event) => return typed(app, event, now),
         Input::Resized(columns, lines) => app.size = (columns, lines),
         Input::Gone | Input::Stop(_) => return vec![Effect::Quit],
         Input::Suspend => return vec![Effect::Suspend],
@@ -114,13 +110,7 @@ fn apply(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
             return key::suggest(app);
         }
         Input::More(subject, entries, replaces) => lists::add(app, subject, entries, replaces),
-        Input::Pick(picker) => {
-            lists::pick(app, picker);
-            let ahead = app.ahead.take().unwrap_or_default().into_iter();
-            return ahead
-                .flat_map(|event| update(app, Input::Key(event), now))
-                .collect();
-        }
+        Input::Pick(picker) => return picked(app, picker, now),
         // What was typed was meant for the list.
         Input::Unlisted => app.ahead = None,
         Input::Question(change) => return question(app, change, now),
@@ -140,11 +130,7 @@ fn apply(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
         }
         Input::Tick => viewer::follow(app),
         Input::Line(_) | Input::Mail | Input::Done => {}
-        Input::Attached(Attached::Shown(image)) => app.pictures.insert(image, &mut app.editor),
-        Input::Attached(Attached::Not(error, text)) => {
-            app.hint = Some(error);
-            app.editor.insert(text.unwrap_or_default());
-        }
+        Input::Attached(picture) => attached(app, picture),
         Input::Copied(text) => {
             app.hint = Some(format!("copied {} characters", text.chars().count()));
             return vec![Effect::Copy(text)];
@@ -155,6 +141,37 @@ fn apply(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
         Input::Lend(lent) => return vec![Effect::Lend(lent)],
     }
     Vec::new()
+}
+
+fn attached(app: &mut App, picture: Attached) {
+    match picture {
+        Attached::Shown(image) => app.pictures.insert(image, &mut app.editor),
+        Attached::Not(error, text) => {
+            app.hint = Some(error);
+            app.editor.insert(text.unwrap_or_default());
+        }
+    }
+}
+
+/// Applies a key; while a list is awaited, it is kept for that.
+fn typed(app: &mut App, event: Event, now: Instant) -> Vec<Effect> {
+    match app.ahead.take() {
+        Some(mut ahead) if !keys::gives_up(&event) => {
+            ahead.push(event);
+            app.ahead = Some(ahead);
+            Vec::new()
+        }
+        _ => key::key(app, event, now),
+    }
+}
+
+/// Opens a list, and applies the keys that it was awaited with.
+fn picked(app: &mut App, picker: Picker, now: Instant) -> Vec<Effect> {
+    lists::pick(app, picker);
+    let ahead = app.ahead.take().unwrap_or_default().into_iter();
+    ahead
+        .flat_map(|event| update(app, Input::Key(event), now))
+        .collect()
 }
 
 /// Notes how far the work is.

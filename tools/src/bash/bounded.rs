@@ -101,7 +101,7 @@ pub(super) fn told(output: Output, ending: Ending, reach: &Reach) -> Output {
         return output;
     }
     let text = format!(
-        "{}\n[the command was {verdict}. If it has to, run it as `bash -c '…'`, which needs permission]",
+        "{}\n[the command was {verdict}. If it needs more, run it as `bash -c '…'`, which needs permission]",
         text.trim_end()
     );
     Output {

@@ -135,7 +135,8 @@ fn failed(lua: &Lua, fault: &str) -> mlua::Result<Table> {
 /// Returns options that use only the sandbox's proxy, as confined commands do.
 fn through(sandbox: &Sandbox, options: &ah_http::Options) -> Result<ah_http::Options, String> {
     let served = sandbox.proxy_address();
-    let address = served.map_err(|error| format!("the sandbox's proxy is not there: {error}"))?;
+    let address =
+        served.map_err(|error| format!("the sandbox's proxy is not available: {error}"))?;
     let proxy = Some(format!("http://{address}"));
     Ok(ah_http::Options {
         https_proxy: proxy.clone(),

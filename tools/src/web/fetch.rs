@@ -249,7 +249,7 @@ impl<'a> PageWindow<'a> {
         if end < all {
             notes.push(format!("To read on, ask again with `offset` {end}."));
         } else if is_cut {
-            notes.push("The page is longer than what is read of it.".to_owned());
+            notes.push("The page is longer than what was read.".to_owned());
         }
         notes
     }
@@ -277,7 +277,7 @@ mod tests {
                 10,
                 true,
                 "äbcdef",
-                "The page is longer than what is read of it.",
+                "The page is longer than what was read.",
             ),
             (
                 0,

@@ -86,7 +86,7 @@ async fn a_command_runs_within_its_verdict_and_tells_which_was_kept() {
     let work = folder.path("work");
     let told = run_within(&folder, "touch made", Reach::ReadOnly).await;
     assert!(!folder.path("made").exists());
-    let note = "[the command was judged to only read, so it could change no file and reach no network. If it has to, run \
+    let note = "[the command was judged to only read, so it could change no file and reach no network. If it needs more, run \
                 it as `bash -c '…'`, which needs permission]";
     assert!(
         told.contains("exit code: 1") && told.ends_with(note),

@@ -181,7 +181,7 @@ fn output_is_paged() {
         (2, 1, "f002\n[more: set offset to 3]"),
         (198, 2, "f198\nf199"),
         (199, 9, "f199"),
-        (200, 1, "[no output behind line 200]"),
+        (200, 1, "[no output after line 200]"),
     ] {
         let input = json!({"pattern": "x", "head_limit": limit, "offset": offset});
         assert_eq!(grep(&folder, input), expected, "{offset} {limit}");

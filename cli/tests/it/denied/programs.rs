@@ -174,7 +174,7 @@ fn what_is_made_beside_a_hidden_file_is_read_by_the_next_command() {
     world.as_typed(arguments).run().expect(0);
     let found = stored_results(&world);
     let told =
-        "a command cannot read what it makes itself beside hidden files; the next command can";
+        "a command cannot read files that it creates next to hidden ones; the next command can";
     assert!(found[0].contains("knownnew"), "{found:#?}");
     assert!(
         !found[1].contains("made\n") && found[1].contains(told),

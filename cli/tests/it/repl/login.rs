@@ -74,7 +74,7 @@ fn a_server_is_named_by_its_address_and_its_model_is_remembered() {
     seat.says(&url);
     seat.sees("API key (optional");
     seat.says("");
-    seat.sees("Choose a model of LiteLLM");
+    seat.sees("Choose a model from LiteLLM");
     seat.says("smart");
     seat.sees("Default model: litellm/team-smart");
     seat.sees("lists commands and keys");
@@ -128,7 +128,7 @@ fn without_the_key_of_the_configured_model_that_key_is_asked_for() {
     seat.sees("Gemini API key (hidden)");
     seat.says("sk-test-secret");
     seat.sees("GEMINI_API_KEY saved to");
-    seat.sees("Gemini did not tell whether the key is valid");
+    seat.sees("Gemini did not say whether the key is valid");
     seat.sees("lists commands and keys");
     seat.types("\x04");
     assert_eq!(seat.leaves(), 0);

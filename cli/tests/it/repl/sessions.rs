@@ -201,7 +201,7 @@ fn a_session_is_chosen_from_a_list() {
     seat.types("roof");
     seat.sees_no_more("wash");
     seat.types("\x01");
-    seat.sees("session of any folder: roof\n❯ [roofing]");
+    seat.sees("session in any folder: roof\n❯ [roofing]");
     seat.types("\x15fence");
     seat.sees("❯ paint the fence\n    now · ");
     seat.types("\r");

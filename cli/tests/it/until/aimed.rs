@@ -85,7 +85,7 @@ fn a_host_sets_a_goal_asks_for_it_and_ends_it() {
     assert_eq!(
         said[2..4],
         [
-            "Runs go on until `sh tests/add.sh` passes",
+            "Runs continue until `sh tests/add.sh` passes",
             "Runs end when the model ends its turn",
         ]
     );

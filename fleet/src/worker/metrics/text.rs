@@ -12,7 +12,7 @@ use super::{Metrics, OfModel, locked};
 /// What is said of a worker beside its counters.
 pub(in crate::worker) struct Worker {
     pub began: SystemTime,
-    /// Most runs at once.
+    /// Maximum number of runs at once.
     pub concurrency: usize,
 }
 
@@ -32,7 +32,11 @@ impl Metrics {
             1,
         );
         text.one(
-            ("ah_worker_concurrency", "gauge", "Most runs at once."),
+            (
+                "ah_worker_concurrency",
+                "gauge",
+                "Maximum number of runs at once.",
+            ),
             worker.concurrency,
         );
         let running = self.running.load(Ordering::Relaxed);
@@ -41,7 +45,7 @@ impl Metrics {
             (
                 "ah_store_silence_seconds",
                 "gauge",
-                "Time since the store answered last.",
+                "Time since the last answer of the store.",
             ),
             self.silence().as_secs_f64(),
         );
@@ -53,7 +57,11 @@ impl Metrics {
         }
         let counts = locked(&self.counts);
         let ends = "ah_worker_runs_ended_total";
-        text.head(ends, "counter", "Runs that this worker has left, by how.");
+        text.head(
+            ends,
+            "counter",
+            "Runs that have ended on this worker, by outcome.",
+        );
         for (word, count) in &counts.ends {
             text.value(ends, &[("end", word)], count);
         }
@@ -108,13 +116,13 @@ impl Text {
             self.value(requests, &[("model", name)], used.requests);
         }
         let retries = models.values().map(|used| used.retries).sum::<u64>();
-        let help = "Requests that were sent again.";
+        let help = "Requests that were retried.";
         self.one(("ah_model_retries_total", "counter", help), retries);
         let tokens = "ah_model_tokens_total";
         self.head(
             tokens,
             "counter",
-            "Tokens, those of the prompt cache included.",
+            "Tokens, including those of the prompt cache.",
         );
         for (name, used) in named() {
             for (kind, count) in [("input", used.input), ("output", used.output)] {
@@ -127,7 +135,7 @@ impl Text {
             self.value(cost, &[("model", name)], used.cost);
         }
         let seconds = "ah_model_request_seconds_total";
-        self.head(seconds, "counter", "Time in which answers were waited for.");
+        self.head(seconds, "counter", "Time spent waiting for answers.");
         for (name, used) in named() {
             self.value(seconds, &[("model", name)], used.seconds);
         }

@@ -59,7 +59,7 @@ impl Worker {
                 self.speaker.say(goal::none());
                 "Runs end when the model ends its turn".to_owned()
             }
-            (_, Some(check)) => format!("Runs go on until `{}` passes", check.command()),
+            (_, Some(check)) => format!("Runs continue until `{}` passes", check.command()),
             (_, None) => format!("There is no goal. Usage: /goal {}", Goal::HINT),
         }
     }

@@ -6,6 +6,8 @@ use ah_render::{Line, Markdown, Style, diff, wrap};
 
 /// Longest text of a rule, in characters; the middle of a longer one is left out.
 const RULE: usize = 120;
+/// What is typed to go back to the question before.
+pub const BACK: &str = "<";
 
 /// A question with its answers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -164,16 +166,18 @@ impl Sheet {
     /// Returns the answers whose numbers a line consists of, if they all exist, and may be chosen together.
     fn numbered(&self, line: &str) -> Option<Vec<usize>> {
         let numbers = numbers(line)?;
-        let at = |number: usize| number.checked_sub(1).filter(|at| *at < self.answers.len());
+        // The way back has no number.
+        let is_numbered = |at: &usize| self.answers.get(*at).is_some_and(|it| it.key != BACK);
+        let at = |number: usize| number.checked_sub(1).filter(is_numbered);
         let chosen: Vec<_> = numbers.into_iter().map(at).collect::<Option<_>>()?;
         (chosen.len() == 1 || self.is_multiple).then_some(chosen)
     }
 
     /// Returns the line that means the answers with these indices, whatever their labels are.
     pub fn line_of(&self, chosen: &[usize]) -> String {
-        let line = |at: &usize| match self.takes_words {
-            true => format!("#{}", at + 1),
-            false => self.answers[*at].key.clone(),
+        let line = |at: &usize| match self.answers[*at].key.as_str() {
+            key if self.takes_words && key != BACK => format!("#{}", at + 1),
+            key => key.to_owned(),
         };
         chosen.iter().map(line).collect::<Vec<_>>().join(",")
     }

@@ -281,7 +281,7 @@ fn choices() -> Interaction {
 
 #[test]
 fn choices_are_numbered() {
-    let (answer, shown) = asked(choices(), "\n1\nonly the\u{1b} new ones\n");
+    let (answer, shown) = asked(choices(), "\n1\nonly the\u{1b} new ones\ny\n");
     insta::assert_snapshot!(shown, @r"
 
     [Dates] Which library?␛[2K (1 of 2)
@@ -293,7 +293,14 @@ fn choices_are_numbered() {
       1  unit: quick
       2  binary: slow
       3  fuzz: slowest
+      <  back
     Numbers, or your own words: 
+    Send these answers?
+      Which library?␛[2K jiff (recommended)
+      Which tests? only the␛ new ones
+      y  yes
+      <  back
+    Send? 
     ");
     let PermissionAnswer::Allow { input, updates } = answer else {
         panic!("{answer:?}");
@@ -316,8 +323,14 @@ fn an_answer_is_a_number_several_or_words() {
         ("10", "2,9", ["10", "2,9"]),
         ("5 sounds good", "0", ["5 sounds good", "0"]),
         ("1 2", "#3", ["1 2", "fuzz"]),
+        ("2", "4", ["chrono", "4"]),
+        // From each there is a way back.
+        ("2", "<\n1\n1", ["jiff (recommended)", "unit"]),
+        ("2", "3\n<\n2", ["chrono", "binary"]),
+        ("2", "3\nx\n<\n<\n1\n2", ["jiff (recommended)", "binary"]),
+        ("<", "1", ["<", "unit"]),
     ] {
-        let typed = format!("{first}\n{second}\n");
+        let typed = format!("{first}\n{second}\ny\n");
         let PermissionAnswer::Allow { input, .. } = asked(choices(), &typed).0 else {
             panic!("{typed:?} is an answer");
         };
@@ -325,8 +338,10 @@ fn an_answer_is_a_number_several_or_words() {
         let answers: Vec<_> = answers.as_object().unwrap().values().cloned().collect();
         assert_eq!(answers, expected, "{typed:?}");
     }
-    let left = asked(choices(), "1\n").0;
-    assert!(matches!(left, PermissionAnswer::Deny { .. }), "{left:?}");
+    for typed in ["1\n", "1\n2\n", "1\n2\n<\n2\n"] {
+        let left = asked(choices(), typed).0;
+        assert!(matches!(left, PermissionAnswer::Deny { .. }), "{left:?}");
+    }
 }
 
 /// Labels that are numbers are chosen by what they say; who chooses with the arrow keys gets what was marked.
