@@ -134,9 +134,15 @@ fn memory(prompt: &[Vec<PromptPart>]) -> Vec<String> {
 pub fn cost(totals: &Totals) -> Vec<String> {
     let shares = &totals.models;
     let mut lines: Vec<_> = shares.iter().map(share).collect();
-    if shares.len() > 1 || shares.iter().any(|share| share.cost.is_none()) {
+    let is_unpriced = shares.iter().any(|share| share.cost.is_none());
+    if shares.len() > 1 || is_unpriced {
         let tokens = count(ModelUsage::total(shares).total());
-        lines.push(format!("{:<30} {tokens} tokens, {}", "total", totals.cost));
+        let cost = match (is_unpriced, totals.cost.usd() > 0.0) {
+            (true, false) => "price unknown".to_owned(),
+            (true, true) => format!("{} and what has no known price", totals.cost),
+            (false, _) => totals.cost.to_string(),
+        };
+        lines.push(format!("{:<30} {tokens} tokens, {cost}", "total"));
     }
     lines
 }

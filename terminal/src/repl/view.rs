@@ -436,6 +436,13 @@ fn listed(app: &App, picker: &Picker, columns: usize) -> Vec<String> {
             dim(app, &fit(&second, columns))
         }));
     }
+    if rows.is_empty() {
+        let words = match app.filter.is_empty() {
+            true => "  nothing to choose",
+            false => "  no matches",
+        };
+        rows.push(dim(app, &fit(words, columns)));
+    }
     let foot: Vec<_> = picker
         .extent(room)
         .into_iter()
