@@ -6,4 +6,4 @@ import { brotliDecompressSync } from 'node:zlib';
 const packed = name => brotliDecompressSync(readFileSync(`node_modules/@sparticuz/chromium/bin/${name}.br`));
 
 writeFileSync('chromium', packed('chromium'), { mode: 0o755 });
-for (const name of ['al2023.tar', 'fonts.tar']) execFileSync('tar', ['x'], { input: packed(name) });
+execFileSync('tar', ['x'], { input: packed('al2023.tar') });

