@@ -444,7 +444,7 @@ fn policy(config: &Config, grants: &SandboxGrants) -> Result<(Confinement, Allow
         Some(folder) => fs::canonicalize(cwd.join(folder)).map_err(|error| {
             Error::failure(format!("cannot work in `{}`: {error}", folder.display()))
         })?,
-        None => project(config),
+        None => project(&config.environment, &config.project_root),
     };
     require(&grants.paths, cwd)?;
     let mut confinement = Confinement::new(workspace, environment.home());
@@ -535,13 +535,13 @@ fn real(path: &Path) -> PathBuf {
 
 /// Returns the workspace: the project's top, because a commit writes there also from a subfolder; but never a folder of
 /// another user, or one that contains the home directory.
-fn project(config: &Config) -> PathBuf {
-    let cwd = config.environment.cwd();
+fn project(environment: &Environment, project_root: &Path) -> PathBuf {
+    let cwd = environment.cwd();
     let owner = |folder: &Path| fs::metadata(folder).ok().map(|metadata| metadata.uid());
-    let home = config.environment.home();
-    let holds_home = home.is_some_and(|home| home.starts_with(&config.project_root));
-    let folder = if !holds_home && owner(cwd) == owner(&config.project_root) {
-        &config.project_root
+    let home = environment.home();
+    let holds_home = home.is_some_and(|home| home.starts_with(project_root));
+    let folder = if !holds_home && owner(cwd) == owner(project_root) {
+        project_root
     } else {
         cwd
     };

@@ -150,7 +150,7 @@ pub async fn perform(
     let keys = mode.map(|mode| mode.value).unwrap_or_default();
     let mut app = App::new(keys, history, Terminal::size(), colours);
     (app.suggestions.named, app.suggestions.hints) = named(config);
-    app.notifier = Notifier::new(config);
+    app.notifier = Notifier::new(&config.environment, config.conversation.notify.as_ref());
     app.ahead = lists.then(Vec::new);
     if display == Display::Plain(PlainStyle::Loop) {
         banner(&opened)?;

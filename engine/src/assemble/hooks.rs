@@ -1,6 +1,6 @@
 //! The hooks of the settings, ready to run.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -77,7 +77,12 @@ fn made(
     audience: &Audience,
     more: Vec<Arc<dyn Hook>>,
 ) -> Hooks {
-    let maker = Maker::new(config, sandbox_status, audience.clone());
+    let maker = Maker::new(
+        &config.environment,
+        &config.project_root,
+        sandbox_status,
+        audience.clone(),
+    );
     let own = config.hooks.iter();
     let own = own.filter(|setting| counts(&setting.origin, config.disable_all_hooks.as_ref()));
     let own =
@@ -159,9 +164,13 @@ enum Room {
 }
 
 impl Maker {
-    fn new(config: &Config, sandbox_status: &SandboxStatus, audience: Audience) -> Self {
-        let environment = &config.environment;
-        let project = config.project_root.to_string_lossy().into_owned();
+    fn new(
+        environment: &Environment,
+        project_root: &Path,
+        sandbox_status: &SandboxStatus,
+        audience: Audience,
+    ) -> Self {
+        let project = project_root.to_string_lossy().into_owned();
         let project_root = project.clone();
         let project = ("CLAUDE_PROJECT_DIR".to_owned(), project);
         let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());

@@ -9,6 +9,7 @@ use ah_config::Config;
 use ah_config::extensions::TOOL_FOLDERS;
 use ah_config::overrides::RunOptions;
 use ah_config::profile::Profile as Chosen;
+use ah_config::settings::tools::ToolConfig;
 use ah_conversation::{CheckInForce, Interface, Layer, Tool, ToolName, is_same_tool};
 use ah_store::SessionStore;
 use ah_tools::{
@@ -114,7 +115,7 @@ fn unknown<'a>(tools: &Layered, options: &'a RunOptions) -> impl Iterator<Item =
 
 /// Returns the built-in tools.
 fn built_in(sources: Sources<'_>, loader: &ToolLoader, config: &Config) -> Layered {
-    let (profile, interface) = tool_set(config);
+    let (profile, interface) = tool_set(config.interface, &config.tools);
     let is_aimed = profile == Profile::Sdk && is_named(set_goal_tool::NAME, &config.run);
     let goal = (is_aimed && sources.has_person).then(|| {
         SetGoalTool::new(
@@ -179,9 +180,8 @@ fn is_named(tool: &str, options: &RunOptions) -> bool {
 }
 
 /// Returns the set of built-in tools and the interface that names them.
-fn tool_set(config: &Config) -> (Profile, Interface) {
-    let interface = config.interface;
-    let chosen = config.tools.profile.as_ref().map(|profile| profile.value);
+fn tool_set(interface: Interface, tools: &ToolConfig) -> (Profile, Interface) {
+    let chosen = tools.profile.as_ref().map(|profile| profile.value);
     let profile = match (chosen, interface) {
         (Some(Chosen::Default), _) => Profile::Default,
         (Some(Chosen::Minimal), _) => Profile::Minimal,
@@ -203,7 +203,7 @@ fn tool_set(config: &Config) -> (Profile, Interface) {
 
 /// Returns the name of the tool that starts subagents, if the profile has it.
 pub fn subagent_tool(config: &Config) -> Option<&'static str> {
-    match tool_set(config) {
+    match tool_set(config.interface, &config.tools) {
         (Profile::Minimal | Profile::Plain | Profile::Small, _) => None,
         (_, interface) => Some(interface.pick(Subagents::OWN_NAME, Subagents::SDK_NAME)),
     }

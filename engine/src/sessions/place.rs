@@ -1,7 +1,7 @@
 //! Location of a run's session, and its preparation before the run.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ah_conversation::{
@@ -339,7 +339,12 @@ fn in_use(uuid: &str) -> Error {
 impl Transcript {
     fn find(wanted: &str, config: &Config) -> Option<Self> {
         let uuid = is_uuid(wanted).then(|| wanted.to_ascii_lowercase())?;
-        let path = transcript_path(config, &uuid).filter(|path| path.is_file())?;
+        let path = transcript_path(
+            config.environment.cwd(),
+            config.foreign_home.as_deref(),
+            &uuid,
+        )
+        .filter(|path| path.is_file())?;
         Some(Self { path, uuid })
     }
 
@@ -444,16 +449,18 @@ fn copy(sessions: &Sessions, original: &Paths) -> Result<Paths, Error> {
 
 /// Returns the file in which the Agent SDKs look for the conversation; `None` if the session leaves nothing behind.
 pub fn transcript(store: &SessionStore, config: &Config) -> Option<PathBuf> {
-    let path = transcript_path(config, store.uuid())?;
+    let path = transcript_path(
+        config.environment.cwd(),
+        config.foreign_home.as_deref(),
+        store.uuid(),
+    )?;
     (!config.run.is_ephemeral).then_some(path)
 }
 
 /// Returns the file in which the Agent SDKs look for the transcript of the session with this UUID.
-pub fn transcript_path(config: &Config, uuid: &str) -> Option<PathBuf> {
-    let cwd = config.environment.cwd();
+fn transcript_path(cwd: &Path, home: Option<&Path>, uuid: &str) -> Option<PathBuf> {
     let cwd = cwd.canonicalize().unwrap_or_else(|_| cwd.to_owned());
-    let home = config.foreign_home.as_ref()?;
-    Some(ah_transcript::transcript_path(home, &cwd, uuid))
+    Some(ah_transcript::transcript_path(home?, &cwd, uuid))
 }
 
 /// Opens a new session for writing, as if it had been begun at that time.

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ah_config::Config;
-use ah_conversation::{encoding, json};
+use ah_conversation::{Environment, encoding, json};
 use ruzstd::decoding::StreamingDecoder;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -42,7 +42,7 @@ pub fn found(config: &Config) -> Vec<Found> {
     let cwd = config.environment.cwd();
     let cwd = fs::canonicalize(cwd).unwrap_or_else(|_| cwd.to_owned());
     let mut found = Vec::new();
-    for (program, folder) in folders(config, &cwd) {
+    for (program, folder) in folders(&config.environment, config.foreign_home.as_deref(), &cwd) {
         for path in session_files(&folder) {
             if folder_of(program, &path, &cwd).is_some_and(|folder| is_same(&folder, &cwd)) {
                 found.push(Found { program, path });
@@ -53,8 +53,11 @@ pub fn found(config: &Config) -> Vec<Found> {
 }
 
 /// Returns the folders with sessions of each program.
-fn folders(config: &Config, cwd: &Path) -> Vec<(Program, PathBuf)> {
-    let environment = &config.environment;
+fn folders(
+    environment: &Environment,
+    foreign_home: Option<&Path>,
+    cwd: &Path,
+) -> Vec<(Program, PathBuf)> {
     let home = environment.home();
     let below = |variable: &str, name: &str| {
         let given = environment.get(variable).filter(|given| !given.is_empty());
@@ -63,7 +66,7 @@ fn folders(config: &Config, cwd: &Path) -> Vec<(Program, PathBuf)> {
             .or_else(|| Some(home.as_ref()?.join(name)))
     };
     let mut folders = Vec::new();
-    if let Some(home) = &config.foreign_home {
+    if let Some(home) = foreign_home {
         let transcript = ah_transcript::transcript_path(home, cwd, "");
         folders.extend(
             transcript

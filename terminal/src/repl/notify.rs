@@ -7,8 +7,8 @@ use ah_conversation::Environment;
 
 use super::ending::Ending;
 use crate::print::elapsed;
-use ah_config::Config;
-use ah_config::settings::conversation::Channel;
+use ah_config::Sourced;
+use ah_config::settings::conversation::{Channel, Notify};
 
 /// Default time in seconds without a key after which the user is away.
 const AFTER: u64 = 10;
@@ -86,12 +86,8 @@ pub struct Notifier {
 
 impl Notifier {
     /// Returns the notifier that the settings ask for and the terminal supports.
-    pub fn new(config: &Config) -> Self {
-        let environment = &config.environment;
-        let notify = config
-            .conversation
-            .notify
-            .as_ref()
+    pub fn new(environment: &Environment, notify: Option<&Sourced<Notify>>) -> Self {
+        let notify = notify
             .map(|notify| notify.value.clone())
             .unwrap_or_default();
         let folder = environment.cwd().file_name().unwrap_or_default();

@@ -110,7 +110,7 @@ pub async fn attach(
     let mode = config.conversation.editor_mode.as_ref();
     let keys = mode.map(|mode| mode.value).unwrap_or_default();
     let mut app = App::new(keys, history, Terminal::size(), link.colours);
-    app.notifier = Notifier::new(config);
+    app.notifier = Notifier::new(&config.environment, config.conversation.notify.as_ref());
     app.is_remote = true;
     let is_over = match display {
         Some(display) => begin(display, app, config, (inputs.clone(), happened), tasks)

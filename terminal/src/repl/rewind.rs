@@ -1,7 +1,9 @@
 //! Undo and redo of file changes in the conversation. The user sees what would change and confirms it first.
 
+use std::path::Path;
+
 use ah_agent::checkpoint::{Files, Rewind};
-use ah_conversation::NOTE;
+use ah_conversation::{Environment, NOTE};
 use ah_render::{Line, Style, diff};
 use tokio_util::sync::CancellationToken;
 
@@ -19,12 +21,16 @@ const NAMED: usize = 5;
 /// # Errors
 ///
 /// If the session cannot be read.
-pub async fn changes(files: &Files, config: &Config, link: &Link) -> Result<String, Error> {
+pub async fn changes(
+    files: &Files,
+    (environment, project_root): (&Environment, &Path),
+    link: &Link,
+) -> Result<String, Error> {
     let back = files.to(0).await?;
     let mut rows = Vec::new();
-    let (own, ignored) = ignored::divide(&back.changes, &config.project_root);
+    let (own, ignored) = ignored::divide(&back.changes, project_root);
     for edit in own {
-        let path = show(&edit.path, &config.environment);
+        let path = show(&edit.path, environment);
         // The diff leads back, so what it removes was added.
         let counts = format!(" (+{} -{})", edit.deletions, edit.insertions);
         let mut head = Line::of(&path, Style::BOLD);
@@ -41,9 +47,7 @@ pub async fn changes(files: &Files, config: &Config, link: &Link) -> Result<Stri
     }
     if !ignored.is_empty() {
         let names = ignored.iter().take(NAMED);
-        let names: Vec<_> = names
-            .map(|edit| show(&edit.path, &config.environment))
-            .collect();
+        let names: Vec<_> = names.map(|edit| show(&edit.path, environment)).collect();
         let more = if ignored.len() > NAMED { ", …" } else { "" };
         let counted = count_ignored(ignored.len());
         let line = format!("{counted}: {}{more}", names.join(", "));

@@ -1,11 +1,13 @@
 //! Variables and arguments of the phases' agents.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ah_config::{Config, Error};
+use ah_config::{Error, Sourced};
 use ah_conversation::{Environment, json};
 use ah_git::{Git, GitError};
+use ah_provider::named_server::NamedServer;
 use serde_json::{Map, Value};
 
 use crate::args::options::Options;
@@ -41,9 +43,12 @@ pub fn all(environment: &Environment) -> Vec<(String, String)> {
 }
 
 /// Returns the variables of the phases' agents: no secrets except model keys; and the committer.
-pub async fn variables(config: &Config, main: &Git) -> Vec<(String, String)> {
-    let environment = &config.environment;
-    let named = config.servers.values();
+pub async fn variables(
+    environment: &Environment,
+    servers: &BTreeMap<String, Sourced<NamedServer>>,
+    main: &Git,
+) -> Vec<(String, String)> {
+    let named = servers.values();
     let named: Vec<_> = named
         .filter_map(|server| server.value.key_env.as_deref())
         .collect();

@@ -114,7 +114,7 @@ impl Repository {
         }
         Ok(Agents {
             program: program()?,
-            variables: variables(config, main).await,
+            variables: variables(&config.environment, &config.servers, main).await,
             arguments: words,
             grants: grants(&config.sandbox),
             is_confined: !wanted.no_sandbox,

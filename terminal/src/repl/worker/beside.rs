@@ -88,7 +88,8 @@ impl SessionWorker {
     pub(super) async fn changes(&self) -> Result<(), Error> {
         let SessionFactory { opening, link, .. } = &self.factory;
         let config = &opening.config;
-        let text = rewind::changes(&self.session.files(), config, link).await?;
+        let place = (&config.environment, &*config.project_root);
+        let text = rewind::changes(&self.session.files(), place, link).await?;
         self.tell(Input::Written(text));
         Ok(())
     }
