@@ -125,11 +125,11 @@ fn created() -> Value {
     json!({"event_type": "interaction.created", "interaction": {"id": "v1_a", "status": "in_progress"}})
 }
 
-fn starts(index: usize, step: Value) -> Value {
+fn starts(index: usize, step: &Value) -> Value {
     json!({"event_type": "step.start", "index": index, "step": step})
 }
 
-fn grows(index: usize, delta: Value) -> Value {
+fn grows(index: usize, delta: &Value) -> Value {
     json!({"event_type": "step.delta", "index": index, "delta": delta})
 }
 
@@ -152,34 +152,34 @@ fn all() -> Vec<Value> {
     vec![
         created(),
         json!({"event_type": "interaction.status_update", "interaction_id": "v1_a", "status": "in_progress"}),
-        starts(0, json!({"type": "thought"})),
+        starts(0, &json!({"type": "thought"})),
         grows(
             0,
-            json!({"type": "thought_summary", "content": text("Hm.")}),
+            &json!({"type": "thought_summary", "content": text("Hm.")}),
         ),
-        grows(0, json!({"type": "thought_signature", "signature": "s1"})),
+        grows(0, &json!({"type": "thought_signature", "signature": "s1"})),
         stops(0),
-        starts(1, json!({"type": "model_output"})),
-        grows(1, text("Let")),
-        grows(1, text(" me see.")),
+        starts(1, &json!({"type": "model_output"})),
+        grows(1, &text("Let")),
+        grows(1, &text(" me see.")),
         grows(
             1,
-            json!({"type": "text_annotation_delta", "annotations": []}),
+            &json!({"type": "text_annotation_delta", "annotations": []}),
         ),
         stops(1),
         starts(
             2,
-            json!({"type": "function_call", "id": "c1", "name": "Bash", "arguments": {}, "signature": "s2"}),
+            &json!({"type": "function_call", "id": "c1", "name": "Bash", "arguments": {}, "signature": "s2"}),
         ),
         starts(
             3,
-            json!({"type": "function_call", "id": "c2", "name": "Read", "arguments": {"path": ""}}),
+            &json!({"type": "function_call", "id": "c2", "name": "Read", "arguments": {"path": ""}}),
         ),
-        grows(2, piece("{\"command\":")),
-        grows(2, piece("\"ls\"}")),
+        grows(2, &piece("{\"command\":")),
+        grows(2, &piece("\"ls\"}")),
         stops(2),
         stops(3),
-        starts(4, json!({"type": "google_search_call", "id": "g"})),
+        starts(4, &json!({"type": "google_search_call", "id": "g"})),
         stops(4),
         completed("requires_action"),
     ]
@@ -191,7 +191,7 @@ fn answers() {
     let says = |status| {
         vec![
             created(),
-            starts(0, json!({"type": "model_output", "content": [text]})),
+            starts(0, &json!({"type": "model_output", "content": [text]})),
             stops(0),
             completed(status),
         ]
@@ -244,10 +244,10 @@ fn what_is_no_whole_answer_is_an_error() {
     let errors: Vec<_> = [
         stream(&[created(), fails]),
         stream(&[created(), failed]),
-        stream(&[created(), starts(0, stopped)]),
+        stream(&[created(), starts(0, &stopped)]),
         stream(&[
             created(),
-            starts(0, json!({"type": "function_call", "id": "c"})),
+            starts(0, &json!({"type": "function_call", "id": "c"})),
         ]),
         stream(&[created(), completed("in_progress")]),
         stream(&open),

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use ah_testkit::script::{Turn, says, thinks, uses};
 use ah_testkit::server::Server;
 use ah_testkit::server::given::Given;
-use ah_testkit::server::protocol::Protocol::{self, Chat, Messages, Responses};
+use ah_testkit::server::protocol::Protocol::{self, Chat, Interactions, Messages, Responses};
 use ah_testkit::server::vendor::{ALL, Asked, Rule, Vendor};
 use serde_json::{Value, json};
 
@@ -41,6 +41,11 @@ fn body(api: Protocol, model: &str) -> Value {
             "model": model, "stream": true, "store": false,
             "tools": [{"type": "function", "name": "read", "parameters": schema}],
             "input": [{"role": "user", "content": "hello"}],
+        }),
+        Interactions => json!({
+            "model": model, "stream": true, "store": false,
+            "tools": [{"type": "function", "name": "read", "parameters": schema}],
+            "input": [{"type": "user_input", "content": [{"type": "text", "text": "hello"}]}],
         }),
     }
 }
@@ -183,6 +188,7 @@ fn path(api: Protocol) -> &'static str {
         Messages => "/v1/messages",
         Chat => "/v1beta/openai/chat/completions",
         Responses => "/openai/v1/responses",
+        Interactions => "/v1beta/interactions",
     }
 }
 
