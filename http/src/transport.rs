@@ -45,6 +45,23 @@ pub trait Transport: Send + Sync {
 #[derive(Clone)]
 pub struct Own(pub Arc<dyn Transport>);
 
+impl Own {
+    /// Returns the answer to a request.
+    ///
+    /// # Errors
+    ///
+    /// If there is no connection.
+    pub fn send(
+        &self,
+        url: &Url,
+        headers: HeaderMap,
+        body: &Option<Vec<Bytes>>,
+    ) -> io::Result<Response> {
+        let (url, body) = (url.clone(), body.clone());
+        Ok(self.0.send(Outgoing { url, headers, body })?.into())
+    }
+}
+
 impl fmt::Debug for Own {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Own")

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use ah_conversation::{Connecting, ErrorClass, EventStream, ProviderError, StreamEvent, json};
-use ah_http::transport::{self, Outgoing};
+use ah_http::transport::Own;
 use bytes::Bytes;
 use futures_core::Stream;
 use futures_util::{StreamExt, TryStreamExt, stream};
@@ -67,8 +67,7 @@ impl Default for Timeouts {
 #[derive(Clone)]
 pub struct Endpoint {
     client: Client,
-    /// What answers in the place of a server.
-    transport: Option<transport::Own>,
+    transport: Option<Own>,
     url: Url,
     /// Host and port for error messages: the address itself may hold a password.
     host: String,
@@ -90,7 +89,7 @@ pub struct SettingNames {
 impl Endpoint {
     /// An endpoint at `url`. `headers` and `key` are sent with each request.
     pub(crate) fn new(
-        (client, transport): (Client, Option<transport::Own>),
+        (client, transport): (Client, Option<Own>),
         url: &str,
         mut headers: HeaderMap,
         key: Option<Authorization>,
@@ -297,7 +296,6 @@ impl Attempt {
     async fn send(&self, proof: Option<&Proof>) -> Result<Response, ProviderError> {
         let Endpoint {
             client,
-            transport,
             url,
             headers,
             host,
@@ -316,13 +314,9 @@ impl Attempt {
                 headers.extend(credentials.headers(method, url, body, SystemTime::now())?);
             }
         }
-        if let Some(transport::Own(transport)) = transport {
-            let (url, body) = (url.clone(), self.body.clone());
-            let outgoing = Outgoing { url, headers, body };
-            let incoming = transport.send(outgoing);
-            return incoming
-                .map(Response::from)
-                .map_err(|error| lost(host, &error.to_string()));
+        if let Some(own) = &self.endpoint.transport {
+            let sent = own.send(url, headers, &self.body);
+            return sent.map_err(|error| lost(host, &error.to_string()));
         }
         let request = match &self.body {
             Some(body) => client

@@ -6,7 +6,7 @@
 //! beforehand says nothing about the one that is there a moment later. So SQLite opens super-journals through a table of ours,
 //! which knows them by the names that SQLite itself gives them.
 
-#[cfg(feature = "disk")]
+#[cfg_attr(not(feature = "disk"), path = "sqlite/no_disk.rs")]
 pub mod disk;
 
 use std::cell::Cell;
@@ -82,7 +82,6 @@ unsafe extern "C" fn open(
         Some(Some(before)) if may_open => {
             // SAFETY: the arguments are those that SQLite has made for it.
             let code = unsafe { before(table, name, file, flags, out) };
-            #[cfg(feature = "disk")]
             if code == 0 {
                 // SAFETY: the file is open.
                 unsafe { disk::opened(name, file) };

@@ -7,10 +7,9 @@ use ah_agent::{Session, Stop};
 use ah_conversation::StoreError;
 use ah_store::Sessions;
 
-use crate::law::Fault;
+use crate::law::{Fault, unusable};
 use crate::plan::Act;
 use crate::plant::PlantedFault;
-use crate::process::unusable;
 use crate::store::SimulatedStore;
 use crate::world::World;
 

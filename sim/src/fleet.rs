@@ -16,13 +16,14 @@ use tempfile::TempDir;
 
 use crate::chance::Chance;
 use crate::disk::SimulatedDisk;
-use crate::law::{Fault, Law};
+use crate::law::{Fault, Law, unusable};
 use crate::plan::{Act, Process};
 use crate::plant::PlantedFault;
-use crate::process::{TOO_LONG, folder, ports, runtime, settings, stored, unusable};
+use crate::play::{Playable, Played};
+use crate::process::{TOO_LONG, folder, ports, runtime, settings, stored};
 use crate::store::{SimulatedStore, now};
-use crate::world::{Played, Sent, Story, World};
-use crate::{Playable, laws, tools};
+use crate::world::{Sent, Story, World};
+use crate::{laws, tools};
 
 /// Most sessions of a fleet.
 const SESSIONS: usize = 3;

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use ah_conversation::StoreError;
+
 /// What must hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Law {
@@ -49,4 +51,9 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?} does not hold: {}", self.law, self.what)
     }
+}
+
+/// Returns the fault without the file, whose name is another each time.
+pub(crate) fn unusable(error: &StoreError) -> Fault {
+    Law::Usable.broken(format!("{}: {}", error.action, error.reason))
 }

@@ -14,7 +14,9 @@ mod laws;
 mod model;
 mod plan;
 mod plant;
+mod play;
 mod process;
+mod servers;
 mod store;
 mod tools;
 mod vendor;
@@ -30,19 +32,7 @@ pub use fleet::{FleetPlan, Step, Task};
 pub use law::{Fault, Law};
 pub use plan::{Act, DiskEvent, Injection, Plan, Process};
 pub use plant::PlantedFault;
-pub use world::Played;
-
-/// Something that is made from a number, and played.
-pub trait Playable: Clone + fmt::Debug {
-    /// Plays it, and then what nothing comes upon.
-    fn play(&self, plant: Option<PlantedFault>) -> Played;
-
-    /// Returns the same with less in it, the simplest first.
-    fn simpler(&self) -> Vec<Self>;
-
-    /// Returns how many processes it has.
-    fn parts(&self) -> usize;
-}
+pub use play::{Playable, Played};
 
 /// A play in which something does not hold, as short as it can be.
 #[derive(Debug, Clone)]

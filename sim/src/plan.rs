@@ -5,10 +5,7 @@ use std::fmt;
 use ah_conversation::MailKind;
 
 use crate::chance::Chance;
-use crate::plant::PlantedFault;
-use crate::vendor;
-use crate::world::Played;
-use crate::{Playable, process};
+use crate::servers;
 
 /// Moments of a process: calls of a port, pieces of an answer, beginnings and ends of tools. Most processes have fewer.
 const MOMENTS: usize = 60;
@@ -86,7 +83,7 @@ impl Plan {
         let mut chance = Chance::new(seed);
         let count = 2 + chance.below(7);
         let server = |chance: &mut Chance| {
-            Some(chance.below(2 * vendor::count())).filter(|at| *at < vendor::count())
+            Some(chance.below(2 * servers::count())).filter(|at| *at < servers::count())
         };
         let usual = server(&mut chance);
         let mut process = || {
@@ -99,33 +96,6 @@ impl Plan {
         Self {
             processes: (0..count).map(|_| process()).collect(),
         }
-    }
-}
-
-impl Playable for Plan {
-    fn play(&self, plant: Option<PlantedFault>) -> Played {
-        process::play(self, plant)
-    }
-
-    fn simpler(&self) -> Vec<Self> {
-        let mut plans = Vec::new();
-        for at in 0..self.processes.len() {
-            let mut plan = self.clone();
-            plan.processes.remove(at);
-            plans.push(plan);
-        }
-        for at in 0..self.processes.len() {
-            for process in self.processes[at].simpler() {
-                let mut plan = self.clone();
-                plan.processes[at] = process;
-                plans.push(plan);
-            }
-        }
-        plans
-    }
-
-    fn parts(&self) -> usize {
-        self.processes.len()
     }
 }
 
@@ -214,7 +184,7 @@ impl fmt::Display for Process {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "a process, seed {:#x}", self.seed)?;
         if let Some(server) = self.server {
-            write!(f, ", at {}", vendor::name(server))?;
+            write!(f, ", at {}", servers::name(server))?;
         }
         match self.act {
             Act::Nothing => {}

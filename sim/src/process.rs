@@ -14,16 +14,17 @@ use ah_conversation::{
     PermissionUpdate, Permissions, Provider, Rulebook, Store as _, StoreError, Time,
 };
 use ah_sandbox::sqlite::disk::mount;
-use ah_store::{OpenError, Paths, SessionStore, Sessions, Tree};
+use ah_store::{Notice, OpenError, Paths, SessionStore, Sessions, Tree};
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::disk::SimulatedDisk;
-use crate::law::{Fault, Law};
+use crate::law::{Fault, Law, unusable};
 use crate::plan::{Act, Plan, Process};
 use crate::plant::PlantedFault;
+use crate::play::{Playable, Played};
 use crate::store::{self, SimulatedStore};
-use crate::world::{Played, Story, World};
+use crate::world::{Story, World};
 use crate::{acts, laws, model, tools, vendor};
 
 /// Longest time that a process may take, in simulated time: one that takes longer does not end.
@@ -89,7 +90,7 @@ impl Rulebook for Screen {
 /// # Panics
 ///
 /// If there is no place for the files of a session.
-pub(crate) fn play(plan: &Plan, plant: Option<PlantedFault>) -> Played {
+fn play(plan: &Plan, plant: Option<PlantedFault>) -> Played {
     let runtime = runtime();
     let mut folder = folder();
     let paths = Sessions::in_folder(folder.path()).begun_at(Time(0));
@@ -118,6 +119,33 @@ pub(crate) fn play(plan: &Plan, plant: Option<PlantedFault>) -> Played {
     world.played()
 }
 
+impl Playable for Plan {
+    fn play(&self, plant: Option<PlantedFault>) -> Played {
+        play(self, plant)
+    }
+
+    fn simpler(&self) -> Vec<Self> {
+        let mut plans = Vec::new();
+        for at in 0..self.processes.len() {
+            let mut plan = self.clone();
+            plan.processes.remove(at);
+            plans.push(plan);
+        }
+        for at in 0..self.processes.len() {
+            for process in self.processes[at].simpler() {
+                let mut plan = self.clone();
+                plan.processes[at] = process;
+                plans.push(plan);
+            }
+        }
+        plans
+    }
+
+    fn parts(&self) -> usize {
+        self.processes.len()
+    }
+}
+
 /// Returns a runtime of one thread, in which nothing waits in real time.
 pub(crate) fn runtime() -> Runtime {
     let builder = Builder::new_current_thread()
@@ -129,6 +157,7 @@ pub(crate) fn runtime() -> Runtime {
 
 /// Returns a folder for the files of a session: in memory where there is such a place, since it is no real power that fails here.
 pub(crate) fn folder() -> TempDir {
+    ah_sandbox::sqlite::guard();
     let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
     folder.expect("there is a place for files")
 }
@@ -203,6 +232,10 @@ async fn attempt(
         Ok(store) => Arc::new(store),
         Err(error) => return Ok(Some(Err(error))),
     };
+    let is_damage = |notice: &Notice| matches!(notice, Notice::Salvaged { .. });
+    if store::now(store.take_notices()).iter().any(is_damage) {
+        return Err(Law::Usable.broken("the session is damaged"));
+    }
     tokio::select! {
         biased;
         () = world.killed.notified() => Ok(None),
@@ -227,11 +260,6 @@ pub(crate) fn refused(error: OpenError) -> StoreError {
             hint: None,
         },
     }
-}
-
-/// Returns the fault without the file, whose name is another each time.
-pub(crate) fn unusable(error: &StoreError) -> Fault {
-    Law::Usable.broken(format!("{}: {}", error.action, error.reason))
 }
 
 /// Takes over the run that another process has left, if so, or else runs a prompt.

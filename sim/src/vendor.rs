@@ -11,7 +11,6 @@ use ah_http::transport::{Incoming, Outgoing, Own, Transport};
 use ah_provider::auth::KeySource;
 use ah_provider::catalog::Catalog;
 use ah_provider::named_server::NamedServer;
-use ah_provider::presets::{self, Preset};
 use ah_provider::script::format::{ScriptedCall, Turn};
 use ah_provider::script::play::{Step, TurnContext};
 use ah_testkit::server::protocol::{Protocol, Stream};
@@ -24,31 +23,16 @@ use serde_json::{Value, json};
 use crate::chance::Chance;
 use crate::law::Law;
 use crate::model::{Call, Said};
+use crate::servers;
 use crate::world::World;
 
 /// Most pieces in which an answer comes.
 const PIECES: usize = 6;
 
-/// Returns the number of servers that there are.
-pub(crate) fn count() -> usize {
-    presets::servers().count()
-}
-
-/// Returns the name of the server with this number.
-pub(crate) fn name(number: usize) -> &'static str {
-    &preset(number).name
-}
-
-fn preset(number: usize) -> &'static Preset {
-    { presets::servers() }
-        .nth(number)
-        .expect("the number is one of a server")
-}
-
 /// Connects to the example of the server with this number, as its users do, but without a connection.
 pub(crate) fn connect(world: &Arc<World>, number: usize) -> Arc<dyn Provider> {
     static CATALOG: LazyLock<Catalog> = LazyLock::new(Catalog::built_in);
-    let preset = preset(number);
+    let preset = servers::preset(number);
     let variables = [
         (
             preset.address_variable.clone(),
@@ -111,7 +95,7 @@ impl Transport for Server {
             })
             .collect();
         let body = request.body.unwrap_or_default().concat();
-        let mut body: Value = serde_json::from_slice(&body)?;
+        let mut body: Value = ah_conversation::json::from_slice(&body)?;
         // After streams that broke, a whole answer is asked for. One that is streamed nevertheless is as good.
         body["stream"] = true.into();
         if let Some(model) = Protocol::model_in(request.url.path()) {
@@ -238,7 +222,7 @@ fn pieces(bytes: Vec<u8>, chance: &mut Chance) -> Vec<io::Result<Bytes>> {
 fn incoming(status: u16, pieces: Vec<io::Result<Bytes>>, is_silent: bool) -> Incoming {
     let end = stream::once(async move {
         if is_silent {
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     });
     let body = stream::iter(pieces).chain(end.filter_map(|()| std::future::ready(None)));

@@ -18,18 +18,8 @@ use crate::disk::SimulatedDisk;
 use crate::law::{Fault, Law};
 use crate::plan::{Injection, Process};
 use crate::plant::PlantedFault;
+use crate::play::Played;
 use crate::workspace::Workspace;
-
-/// What a session has come to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Played {
-    /// Number of requests to the model.
-    pub turns: usize,
-    /// What happened, a line each: the same for the same plan, on every machine.
-    pub story: Vec<String>,
-    /// What does not hold; `None` if all does.
-    pub fault: Option<Fault>,
-}
 
 /// Everything beside the agent.
 pub(crate) struct World {

@@ -1,8 +1,8 @@
 //! Sessions from numbers: all hold, each planted fault is found, and the same number gives the same story.
 
 use ah_sim::{
-    Act, DiskEvent, FleetPlan, PlantedFault, Playable as _, Played, Process, Step, Task, search,
-    session, story,
+    Act, DiskEvent, FleetPlan, Plan, PlantedFault, Playable as _, Played, Process, Step, Task,
+    search, session, story,
 };
 
 /// Turns of a usual run; `cargo xtask sim` plays more.
@@ -20,7 +20,10 @@ fn what_must_hold_holds_whatever_happens() {
 fn each_planted_fault_is_found_by_its_law_and_told_as_a_short_story() {
     for (plant, law) in PlantedFault::ALL {
         let breaks = |played: &Played| played.fault.as_ref().is_some_and(|it| it.law == law);
-        let seed = (0..SESSIONS).find(|seed| breaks(&story(*seed, Some(plant))));
+        // Sessions first: a fleet takes more to tell.
+        let (fleets, sessions): (Vec<_>, Vec<_>) = (0..SESSIONS).partition(|seed| seed % 4 == 3);
+        let mut seeds = sessions.into_iter().chain(fleets);
+        let seed = seeds.find(|seed| breaks(&story(*seed, Some(plant))));
         let seed = seed.unwrap_or_else(|| panic!("{plant:?} is not found"));
         let found = session(seed, Some(plant)).expect_err("it is found again");
         assert!(breaks(&found.played), "{plant:?}: {found}");
@@ -36,11 +39,10 @@ fn a_number_is_a_session() {
     }
 }
 
-/// A change that gives rows back is stored behind the last of them: its failure was not told, and runs were acknowledged that no
-/// queue had.
+/// A change that gives a row back is stored behind that row: its failure was not told, and runs were acknowledged that no queue had.
 #[test]
-fn what_is_acknowledged_is_queued_whichever_operation_of_the_disk_fails() {
-    for operation in 0..60 {
+fn what_is_acknowledged_is_there_whichever_operation_of_the_disk_fails() {
+    for operation in 0..120 {
         for event in [DiskEvent::Full, DiskEvent::Error, DiskEvent::PowerCut] {
             let process = Process {
                 seed: 0,
@@ -50,14 +52,18 @@ fn what_is_acknowledged_is_queued_whichever_operation_of_the_disk_fails() {
                 injection: None,
                 disk: Some((operation, event)),
             };
-            let task = Task::Queue(0);
-            let steps = vec![Step { task, process }];
-            let played = FleetPlan { steps }.play(None);
-            assert_eq!(
-                played.fault, None,
-                "{event:?} at {operation}: {:#?}",
-                played.story
-            );
+            let steps = vec![Step {
+                task: Task::Queue(0),
+                process: process.clone(),
+            }];
+            let processes = vec![process];
+            for played in [
+                FleetPlan { steps }.play(None),
+                Plan { processes }.play(None),
+            ] {
+                let story = &played.story;
+                assert_eq!(played.fault, None, "{event:?} at {operation}: {story:#?}");
+            }
         }
     }
 }
