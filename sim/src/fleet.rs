@@ -292,15 +292,9 @@ impl Fleet {
         let Some(run) = now(fleet.claim(worker))? else {
             return Ok(());
         };
-        let mut session = { self.ids.iter() }
+        let session = { self.ids.iter() }
             .position(|id| *id == run.session)
             .unwrap_or_default();
-        if self.worlds[0]
-            .state()
-            .planted(PlantedFault::OtherSession, 1)
-        {
-            session = (session + 1) % SESSIONS;
-        }
         let world = &self.worlds[session];
         world
             .state()
