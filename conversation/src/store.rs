@@ -45,7 +45,8 @@ pub trait Store: Send + Sync {
     fn branch(self: Arc<Self>, branch: Branch) -> Arc<dyn Store>;
 }
 
-/// A layer over another store, which does all that it has no say in.
+/// A layer over another store, which does all that it has no say in. A method of [`Store`] that writes belongs here, too, so that no
+/// layer is passed by.
 #[async_trait]
 pub trait StoreLayer: Send + Sync + 'static {
     /// The store below.
