@@ -159,7 +159,6 @@ pub struct Main {
 /// Whether the name in a file means another model than that of the configuration: aliases of one vendor mean nothing to
 /// servers of others.
 pub(crate) fn is_another_model(name: &str, own: &str) -> bool {
-    let own = own;
     let is_other_vendors = own.contains('/') || own.starts_with("script:");
     name != INHERIT && !(is_model_alias(name) && is_other_vendors)
 }
