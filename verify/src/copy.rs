@@ -13,8 +13,10 @@ use crate::tree::Tree;
 /// A copied file.
 #[derive(Debug, Clone, Copy)]
 struct Copied {
-    /// The original as it was copied; `None` if something else stands in its place.
-    original: Option<Status>,
+    /// The original as it was copied.
+    original: Status,
+    /// Whether something else stands in its place.
+    is_replaced: bool,
     /// The copy. The commands of the check may change it.
     copy: Option<Status>,
     /// Stands for the original's content and kind.
@@ -107,7 +109,8 @@ impl ProjectCopy {
         for (path, status) in &tree.0 {
             let known = self.copied.get(path).copied();
             let is_as_copied = |known: &Copied| {
-                known.original == Some(*status)
+                known.original == *status
+                    && !known.is_replaced
                     && matches!(self.top.look(path), Ok(found) if found == known.copy)
             };
             if known.as_ref().is_some_and(is_as_copied) {
@@ -125,9 +128,9 @@ impl ProjectCopy {
             }
             self.put(path, &entry)?;
             let copy = self.top.look(path)?;
-            let original = Some(*status);
             let copied = Copied {
-                original,
+                original: *status,
+                is_replaced: false,
                 copy,
                 hash,
             };
@@ -140,7 +143,7 @@ impl ProjectCopy {
     pub(crate) fn is_current(&self, tree: &Tree) -> bool {
         let is_as_copied = |path: &PathBuf, status: &Status| {
             let known = self.copied.get(path);
-            known.is_some_and(|known| known.original.is_none_or(|it| it == *status))
+            known.is_some_and(|known| known.original == *status)
         };
         tree.0.len() == self.copied.len()
             && tree
@@ -155,7 +158,7 @@ impl ProjectCopy {
             self.top.remove_all(&name)?;
         }
         for copied in self.copied.values_mut() {
-            (copied.original, copied.copy) = (None, None);
+            copied.is_replaced = true;
         }
         Ok(())
     }
@@ -177,7 +180,7 @@ impl ProjectCopy {
             None => self.remove(path)?,
         }
         if let Some(copied) = self.copied.get_mut(path) {
-            copied.original = None;
+            copied.is_replaced = true;
         }
         Ok(())
     }
@@ -193,9 +196,9 @@ impl ProjectCopy {
         Entry::read(&self.top, path, &status).ok()
     }
 
-    /// Returns the paths of all originals.
-    pub(crate) fn paths(&self) -> impl Iterator<Item = &PathBuf> {
-        self.copied.keys()
+    /// Returns the paths of all originals, and what stood there when they were copied.
+    pub(crate) fn originals(&self) -> impl Iterator<Item = (&PathBuf, &Status)> {
+        { self.copied.iter() }.map(|(path, copied)| (path, &copied.original))
     }
 
     /// Returns a digest of the content of all originals.

@@ -180,7 +180,9 @@ impl State {
             };
             let is_folder = status.kind == FileType::Directory;
             if is_folder && entry.file_name() == COMPILED {
-                caches.entry(below.to_owned()).or_default();
+                // What comes and goes in it while a check runs leaves its time there.
+                let hash = caches.entry(below.to_owned()).or_default();
+                hash.update(stamp(&status).as_bytes());
                 continue;
             }
             let hash = match status.kind {
@@ -285,9 +287,21 @@ mod tests {
         compile("b", b"once more");
         let now = dependencies.states(&project);
         assert_eq!(dependencies.exchanged(&before, &now), None);
+        // What comes and goes is seen; two changes within a tick of the clock have the same time.
+        let passing = modules.join("a/__pycache__/n.cpython-312.pyc");
+        while { dependencies.exchanged(&before, &dependencies.states(&project)) }.is_none() {
+            fs::write(&passing, "").unwrap();
+            fs::remove_file(&passing).unwrap();
+        }
+        let before = dependencies.states(&project);
+        assert_eq!(
+            dependencies.caches(&before)[0],
+            modules.join("a/__pycache__")
+        );
+        let known = Dependencies::of(&project);
+        let before = known.states(&project);
         compile("a", b"forged");
-        let now = dependencies.states(&project);
-        assert!(dependencies.exchanged(&before, &now).is_some());
+        assert!(known.exchanged(&before, &known.states(&project)).is_some());
     }
 
     /// What is put in the place of a folder leaves a trace there, and be it taken away again.

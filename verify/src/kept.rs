@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::fs::{self, DirBuilder, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
@@ -71,6 +71,7 @@ pub(crate) fn write(path: &Path, kept: &Kept) -> Result<(), String> {
         let draft = path.with_extension("new");
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(true).mode(0o600);
+        let is_new = !folder.exists();
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
@@ -78,7 +79,11 @@ pub(crate) fn write(path: &Path, kept: &Kept) -> Result<(), String> {
         let mut file = options.open(&draft)?;
         file.write_all(&bytes(kept))?;
         file.sync_all()?;
-        fs::rename(&draft, path)
+        fs::rename(&draft, path)?;
+        // Its name is lost with the power if its folder is not written.
+        let around = folder.parent().filter(|_| is_new);
+        let mut folders = [folder].into_iter().chain(around);
+        folders.try_for_each(|folder| File::open(folder)?.sync_all())
     };
     written().map_err(|error: io::Error| {
         format!(

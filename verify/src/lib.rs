@@ -13,6 +13,7 @@ mod copy;
 mod dependencies;
 mod kept;
 mod links;
+mod mentioned;
 mod placed;
 mod sealed;
 mod shadow;

@@ -12,9 +12,9 @@ use crate::tree::Tree;
 const MAX_NAMES: usize = 64;
 
 /// The links of a project, both ways, with relative paths.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Links {
-    /// What each leads to.
+    /// What each leads to: nothing, if that is outside the project.
     targets: BTreeMap<PathBuf, BTreeSet<PathBuf>>,
     /// The links to each file or folder.
     links: BTreeMap<PathBuf, BTreeSet<PathBuf>>,
@@ -24,17 +24,39 @@ impl Links {
     pub(crate) fn of(top: &Folder, tree: &Tree) -> Self {
         let mut found = Self::default();
         for (path, status) in tree.0.iter().filter(|(_, status)| status.is_link()) {
-            let Ok(Entry::Link(target)) = Entry::read(top, path, status) else {
-                continue;
-            };
-            let around = path.parent().unwrap_or(Path::new(""));
-            if let Some(target) = plain(&around.join(target)) {
-                let links = found.links.entry(target.clone()).or_default();
-                links.insert(path.clone());
-                found.targets.insert(path.clone(), [target].into());
+            if let Ok(entry) = Entry::read(top, path, status) {
+                found.add(path, &entry);
             }
         }
         found
+    }
+
+    /// Adds what stands at a path, if it is a link.
+    pub(crate) fn add(&mut self, path: &Path, entry: &Entry) {
+        let Entry::Link(target) = entry else {
+            return;
+        };
+        let around = path.parent().unwrap_or(Path::new(""));
+        let targets = self.targets.entry(path.to_owned()).or_default();
+        if let Some(target) = plain(&around.join(target)) {
+            let links = self.links.entry(target.clone()).or_default();
+            links.insert(path.to_owned());
+            targets.insert(target);
+        }
+    }
+
+    /// Returns the links that are followed on the way from a path to where it leads.
+    pub(crate) fn way(&self, path: &Path) -> BTreeSet<PathBuf> {
+        let ends = self.ends(path);
+        let above = ends.iter().flat_map(|end| end.ancestors());
+        let ways = above.filter(|above| self.targets.contains_key(*above));
+        ways.map(Path::to_owned).collect()
+    }
+
+    /// Whether a link on a path leads out of the project.
+    pub(crate) fn leads_out(&self, path: &Path) -> bool {
+        let mut targets = path.ancestors().filter_map(|above| self.targets.get(above));
+        targets.any(BTreeSet::is_empty)
     }
 
     /// Returns a path, and the paths that links lead it to.

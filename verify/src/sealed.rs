@@ -4,16 +4,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ah_beneath::{Folder, Status};
 use ah_conversation::ChangedSeal;
-use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
+use globset::{Glob, GlobSet, GlobSetBuilder};
 
 use crate::copy::{Entry, ProjectCopy};
 use crate::kept::Kept;
 use crate::links::{Links, plain};
+use crate::mentioned::{
+    bases, included, is_script, is_tool, modules_of, scripts_of, source_of, words,
+};
 use crate::shadow::is_shadow;
 use crate::tree::Tree;
 
@@ -64,16 +67,36 @@ const RUNNERS: [&str; 6] = [
     "**/{pom.xml,build.gradle,build.gradle.kts,settings.gradle,settings.gradle.kts,gradle.properties,gradlew,mvnw,build.sbt}",
     "**/{CMakeLists.txt,CTestTestfile.cmake,meson.build,*.csproj,*.sln,Directory.Build.*,global.json,Package.swift}",
 ];
-/// Folders with programs of a project for itself: sealed if the command or the configuration of a runner names them.
-const TOOLS: [&str; 9] = [
-    "scripts", "script", "tools", "tool", "bin", "ci", ".ci", "hack", "build",
-];
+/// Stands for any file in a folder.
+const ANY: &str = "any file";
+/// A module that runners of tests import.
+const A_MODULE: &str = "abc.py";
 
-/// Words before the name of a folder in which the rest of a command runs.
-const ENTERING: [&str; 6] = ["cd", "pushd", "-C", "--prefix", "--directory", "--cwd"];
+/// What stands at a path, as far as it says what that is taken for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    File,
+    Program,
+    Link,
+}
 
-/// Folders whose scripts are the product.
-const PRODUCT: [&str; 3] = ["src", "lib", "app"];
+impl Shape {
+    fn of(status: &Status) -> Self {
+        match (status.is_link(), status.mode & 0o111) {
+            (true, _) => Self::Link,
+            (false, 0) => Self::File,
+            (false, _) => Self::Program,
+        }
+    }
+
+    fn of_entry(entry: &Entry) -> Self {
+        match entry {
+            Entry::Link(_) => Self::Link,
+            Entry::File(_, false) => Self::File,
+            Entry::File(_, true) => Self::Program,
+        }
+    }
+}
 
 /// The sealed files of a project, and which others would be.
 #[derive(Debug, Clone)]
@@ -126,14 +149,17 @@ impl Sealed {
             modules: Arc::default(),
             files: Arc::default(),
         };
-        let among = || sealed.bases.iter().chain(programs);
-        let meant = words(command).flat_map(|word| sealed.found(word, among(), tree));
+        let meant = words(command).flat_map(|word| sealed.found(word, sealed.places(), tree));
         sealed.of_command = meant.collect();
-        let taken = tree.0.keys().filter(|path| sealed.is_taken(path));
-        sealed.modules = Arc::new(taken.cloned().collect());
+        let taken = tree
+            .0
+            .iter()
+            .filter(|it| sealed.is_taken(it.0, Shape::of(it.1)));
+        sealed.modules = Arc::new(taken.map(|it| it.0.clone()).collect());
         sealed.named = Arc::new(named(&top, tree, command, &sealed));
+        sealed.named = Arc::new(sealed.with_ways(tree));
         let (mut files, mut bytes) = (BTreeMap::new(), 0_u64);
-        for (path, status) in tree.0.iter().filter(|(path, _)| sealed.has(path)) {
+        for (path, status) in tree.0.iter().filter(|it| sealed.has(it.0, it.1)) {
             bytes = bytes.saturating_add(status.length);
             if bytes > MAX_BYTES {
                 return Err(format!(
@@ -153,37 +179,84 @@ impl Sealed {
     /// a module has become whose name a command happens to have.
     pub(crate) fn continued(mut self, before: &Kept) -> Self {
         let now = Arc::unwrap_or_clone(std::mem::take(&mut self.files));
-        let is_new_name = |path: &PathBuf| {
-            let is_of_tests = self.patterns.is_match(path) || self.is_taken(path);
+        let is_new_name = |path: &PathBuf, entry: &Entry| {
+            let is_of_tests =
+                self.patterns.is_match(path) || self.is_taken(path, Shape::of_entry(entry));
             self.of_command.contains(path) && !before.named.contains(path) && !is_of_tests
         };
-        let is_meant = |path: &PathBuf| before.known.contains(path) || is_new_name(path);
-        let mut files: BTreeMap<_, _> = now.into_iter().filter(|it| is_meant(&it.0)).collect();
+        let is_meant =
+            |path: &PathBuf, entry: &Entry| before.known.contains(path) || is_new_name(path, entry);
+        let now = now.into_iter().filter(|it| is_meant(&it.0, &it.1));
+        let mut files: BTreeMap<_, _> = now.collect();
         let kept = before.files.iter();
-        let kept = kept.filter(|(path, _)| !self.exceptions.is_match(path));
+        let kept = kept.filter(|(path, _)| !self.is_exception(path));
         files.extend(kept.map(|(path, entry)| (path.clone(), entry.clone())));
+        let links = Arc::make_mut(&mut self.links);
+        before
+            .files
+            .iter()
+            .for_each(|(path, entry)| links.add(path, entry));
         self.files = Arc::new(files);
         self.named = Arc::new(self.named.union(&before.named).cloned().collect());
         self.modules = Arc::new(before.modules.clone());
         self
     }
 
-    /// Whether a path is, or would be, one of a sealed file.
-    pub(crate) fn has(&self, path: &Path) -> bool {
-        let is_meant = |name: &PathBuf| self.patterns.is_match(name) || self.named.contains(name);
-        let is_new_module = || self.is_taken(path) && !self.modules.contains(path);
-        (self.links.names(path).iter().any(is_meant) || is_new_module())
-            && !self.exceptions.is_match(path)
+    /// Whether a path, at which something of this kind stands, is or would be one of a sealed file, or of a link on the way to one.
+    pub(crate) fn has(&self, path: &Path, status: &Status) -> bool {
+        let is_meant = |name: &PathBuf| self.is_meant(name, status.is_link());
+        let is_new = || self.is_taken(path, Shape::of(status)) && !self.modules.contains(path);
+        (self.links.names(path).iter().any(is_meant) || is_new()) && !self.is_exception(path)
+    }
+
+    fn is_exception(&self, path: &Path) -> bool {
+        self.exceptions.is_match(path) || self.exceptions.is_match(path.join(ANY))
+    }
+
+    /// Whether this name is one of a sealed file. A link is one if files below it would be.
+    fn is_meant(&self, name: &Path, is_link: bool) -> bool {
+        let named = &self.named;
+        let is_source = |source: PathBuf| named.contains(&source);
+        let below = || named.range(name.to_owned()..).next();
+        let is_way = || {
+            self.patterns.is_match(name.join(ANY)) || below().is_some_and(|it| it.starts_with(name))
+        };
+        self.patterns.is_match(name)
+            || named.contains(name)
+            || source_of(name).is_some_and(is_source)
+            || is_link && is_way()
     }
 
     /// Whether what stands there is taken for something else, by its place: a module of Python, a program.
-    fn is_taken(&self, path: &Path) -> bool {
-        let is_module = |base: &PathBuf| path.strip_prefix(base).is_ok_and(is_shadow);
-        self.bases.iter().any(is_module)
-            || path.parent().is_some_and(|it| self.programs.contains(it))
+    fn is_taken(&self, path: &Path, shape: Shape) -> bool {
+        let is_module = |name: &Path| {
+            let below = self.bases.iter().map(|base| name.strip_prefix(base));
+            below.flatten().any(is_shadow)
+        };
+        let is_at_top = |name: &Path| name.parent() == Some(Path::new("")) && shape != Shape::File;
+        let is_way = |name: &Path| {
+            is_module(&name.join(A_MODULE)) || self.programs.iter().any(|it| it.starts_with(name))
+        };
+        self.links.names(path).iter().any(|name| {
+            is_module(name)
+                || self.is_program(name)
+                || self.programs.contains(Path::new("")) && is_at_top(name)
+                || shape == Shape::Link && is_way(name)
+        })
     }
 
-    /// Returns the files that a word means in one of these folders, also through links.
+    /// Whether a file stands in a folder in which programs are looked for. At the top anything can stand.
+    fn is_program(&self, name: &Path) -> bool {
+        let around = name.parent().filter(|around| *around != Path::new(""));
+        around.is_some_and(|around| self.programs.contains(around))
+    }
+
+    /// Returns the folders in which a word of the command can mean a file.
+    fn places(&self) -> impl Iterator<Item = &PathBuf> {
+        self.bases.iter().chain(&self.programs)
+    }
+
+    /// Returns the files that a word means in one of these folders.
     fn found<'a>(
         &self,
         word: &str,
@@ -191,8 +264,28 @@ impl Sealed {
         tree: &Tree,
     ) -> Vec<PathBuf> {
         let paths = bases.filter_map(|base| plain(&base.join(word)));
-        let paths = paths.flat_map(|path| self.links.ends(&path));
-        paths.filter(|path| tree.0.contains_key(path)).collect()
+        paths.flat_map(|path| self.ends(&path, tree)).collect()
+    }
+
+    /// Returns a path and those that links lead it to, if a file is there, or may be outside the project.
+    fn ends(&self, path: &Path, tree: &Tree) -> Vec<PathBuf> {
+        let mut ends = self.links.ends(path);
+        let is_there = |end: &PathBuf| tree.0.contains_key(end) || self.links.leads_out(end);
+        if !ends.iter().any(is_there) {
+            ends.clear();
+        }
+        ends
+    }
+
+    /// Returns what is named, and the links on the way to each sealed file.
+    fn with_ways(&self, tree: &Tree) -> BTreeSet<PathBuf> {
+        let meant = tree.0.iter().flat_map(|(path, status)| {
+            let names = self.links.names(path).into_iter();
+            names.filter(|name| self.is_meant(name, status.is_link()))
+        });
+        let paths = meant.chain(self.named.iter().chain(self.places()).cloned());
+        let ways: BTreeSet<_> = paths.flat_map(|path| self.links.way(&path)).collect();
+        self.named.union(&ways).cloned().collect()
     }
 
     /// Returns the paths of the sealed files.
@@ -209,19 +302,22 @@ impl Sealed {
                 changed.push(difference(path, Some(before), now.as_ref()));
             }
         }
-        let is_new = |path: &&PathBuf| self.has(path) && !self.files.contains_key(*path);
-        for path in copy.paths().filter(is_new) {
+        for path in self.added(copy) {
             changed.push(difference(path, None, copy.read(path).as_ref()));
         }
         changed
     }
 
+    /// Returns the paths of the copy that would be sealed, and were not there.
+    fn added<'a>(&'a self, copy: &'a ProjectCopy) -> impl Iterator<Item = &'a PathBuf> {
+        let new = { copy.originals() }.filter(|(path, _)| !self.files.contains_key(*path));
+        new.filter(|(path, status)| self.has(path, status))
+            .map(|(path, _)| path)
+    }
+
     /// Makes them in the copy what they were.
     pub(crate) fn put(&self, copy: &mut ProjectCopy) -> io::Result<()> {
-        let new: Vec<_> = { copy.paths() }
-            .filter(|path| self.has(path) && !self.files.contains_key(*path))
-            .cloned()
-            .collect();
+        let new: Vec<_> = self.added(copy).cloned().collect();
         for path in new {
             copy.replace(&path, None)?;
         }
@@ -263,66 +359,44 @@ fn set<'a>(patterns: impl Iterator<Item = &'a str>) -> Result<GlobSet, String> {
     set.build().map_err(|error| error.to_string())
 }
 
-/// Returns the folders in which the words of a command can mean files: the project, that in which it runs, those that it enters.
-fn bases(command: &str, cwd: &Path, tree: &Tree) -> Vec<PathBuf> {
-    let mut bases = vec![PathBuf::new()];
-    bases.extend((cwd != Path::new("")).then(|| cwd.to_owned()));
-    let folders = words(command).zip(words(command).skip(1));
-    for (_, folder) in folders.filter(|(before, _)| ENTERING.contains(before)) {
-        let entered: Vec<_> = { bases.iter() }
-            .filter_map(|base| plain(&base.join(folder)))
-            .filter(|path| !bases.contains(path) && tree.0.get(path).is_none_or(Status::is_link))
-            .collect();
-        bases.extend(entered);
-    }
-    bases
-}
-
 /// Returns the paths that the command names, and the programs of the project's own that these and the configuration of the
 /// runners name in turn: what a test names is the product. A word of the command that is the name of a module is one, too, so
 /// that no new file takes its place.
 fn named(top: &Folder, tree: &Tree, command: &str, sealed: &Sealed) -> BTreeSet<PathBuf> {
-    let bases = &sealed.bases;
     let mut named = sealed.of_command.clone();
     let mut waiting: Vec<_> = { named.iter() }
         .filter(|path| !sealed.patterns.is_match(path))
         .cloned()
         .collect();
-    for word in words(command) {
-        let is_there = !sealed.found(word, bases.iter(), tree).is_empty();
-        let is_module = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
-        if !is_there && word.chars().all(is_module) && !word.starts_with('.') {
-            let module = word.replace('.', "/");
-            for module in bases.iter().map(|base| base.join(&module)) {
-                named.insert(module.with_extension("py"));
-                named.insert(module.join("__init__.py"));
-                named.insert(module.join("__main__.py"));
-            }
-        }
-    }
+    let is_there = |path: &Path| !sealed.ends(path, tree).is_empty();
+    named.extend(modules_of(command, &sealed.bases, is_there));
     let configured = tree.0.keys().filter(|path| sealed.runners.is_match(path));
     waiting.extend(configured.cloned());
-    let scripts = bases
-        .iter()
-        .flat_map(|base| scripts_of(command, base, tree));
-    let scripts: BTreeSet<_> = scripts.collect();
+    let ends = |paths: BTreeSet<PathBuf>| {
+        let ends = paths.into_iter().map(|path| sealed.ends(&path, tree));
+        ends.flatten().collect::<Vec<_>>()
+    };
+    let scripts = ends(scripts_of(command, &sealed.bases, tree, &sealed.links));
     waiting.extend(scripts.iter().cloned());
     named.extend(scripts);
+    let is_own = |path: &PathBuf| is_tool(path) || is_script(path) || sealed.is_program(path);
     while let Some(path) = waiting.pop() {
         let Some(text) = read(top, tree, &path) else {
             continue;
         };
         let beside = path.parent().unwrap_or(Path::new(""));
-        for found in included(&text, beside).chain(scripts_of(&text, beside, tree)) {
-            if tree.0.contains_key(&found) && named.insert(found.clone()) {
+        let entered = bases(&text, beside, tree);
+        let mut meant = scripts_of(&text, &entered, tree, &sealed.links);
+        meant.extend(included(&text, beside));
+        for found in ends(meant) {
+            if named.insert(found.clone()) {
                 waiting.push(found);
             }
         }
+        let around: BTreeSet<_> = sealed.places().chain(&entered).collect();
         for word in words(&text) {
-            let around = bases.iter().cloned().chain([beside.to_owned()]);
-            let around: Vec<_> = around.collect();
-            for found in sealed.found(word, around.iter(), tree) {
-                if is_tool(&found) || is_script(&found) {
+            for found in sealed.found(word, around.iter().copied(), tree) {
+                if sealed.links.names(&found).iter().any(is_own) {
                     let is_test = sealed.patterns.is_match(&found);
                     if named.insert(found.clone()) && !is_test {
                         waiting.push(found);
@@ -334,72 +408,11 @@ fn named(top: &Folder, tree: &Tree, command: &str, sealed: &Sealed) -> BTreeSet<
     named
 }
 
-/// Returns the scripts that the patterns of a command or a script stand for: `checks/*.sh`. Those at the top, and in folders of
-/// the product, can be what is checked.
-fn scripts_of(text: &str, beside: &Path, tree: &Tree) -> BTreeSet<PathBuf> {
-    let is_between = |c: char| c.is_whitespace() || "\"'`;()&|<>=,$".contains(c);
-    let patterns = text.split(is_between);
-    let is_of_tests = |word: &&str| {
-        let folder = Path::new(word.trim_start_matches("./")).parent();
-        let first = folder.and_then(|folder| folder.components().next());
-        let first = first.map(Component::as_os_str);
-        first.is_some_and(|first| PRODUCT.iter().all(|known| first != *known))
-    };
-    let patterns = patterns.filter(|word| word.contains('*') && is_script(Path::new(word)));
-    let patterns = patterns.filter(is_of_tests);
-    let mut found = BTreeSet::new();
-    for pattern in patterns {
-        let pattern = pattern.trim_start_matches("./");
-        for pattern in [Path::new(pattern).to_owned(), beside.join(pattern)] {
-            let glob = GlobBuilder::new(&pattern.to_string_lossy())
-                .literal_separator(true)
-                .build();
-            let Ok(glob) = glob.map(|glob| glob.compile_matcher()) else {
-                continue;
-            };
-            found.extend(tree.0.keys().filter(|path| glob.is_match(path)).cloned());
-        }
-    }
-    found
-}
-
-/// Returns the files that a makefile includes, whatever their names.
-fn included<'a>(text: &'a str, beside: &'a Path) -> impl Iterator<Item = PathBuf> + 'a {
-    let lines = text.lines().filter_map(|line| {
-        let (verb, files) = line.trim().split_once(char::is_whitespace)?;
-        ["include", "-include", "sinclude"]
-            .contains(&verb)
-            .then_some(files)
-    });
-    let files = lines.flat_map(str::split_whitespace);
-    let files = files.flat_map(|file| [Path::new(file).to_owned(), beside.join(file)]);
-    files.filter_map(|file| plain(&file))
-}
-
 fn read(top: &Folder, tree: &Tree, path: &Path) -> Option<String> {
     let status = tree.0.get(path)?;
     let is_short = status.length <= MAX_TEXT as u64;
     let entry = Entry::read(top, path, status).ok().filter(|_| is_short)?;
     entry.text().map(str::to_owned)
-}
-
-/// Whether a file stands where projects have programs for themselves.
-fn is_tool(path: &Path) -> bool {
-    let folders = path.parent().into_iter().flat_map(Path::components);
-    let mut names = folders.map(Component::as_os_str);
-    names.any(|name| TOOLS.iter().any(|known| name == *known))
-}
-
-fn is_script(path: &Path) -> bool {
-    path.extension()
-        .is_some_and(|it| it == "sh" || it == "bash")
-}
-
-/// Returns the words of a command or a script that could be paths.
-fn words(text: &str) -> impl Iterator<Item = &str> {
-    let is_part = |c: char| c.is_alphanumeric() || "._-/@+".contains(c);
-    let words = text.split(move |c| !is_part(c));
-    words.filter(|word| !word.is_empty() && word.len() < 256)
 }
 
 #[cfg(test)]
@@ -427,8 +440,8 @@ mod tests {
         let (_, tree) = Extent::first(project.path(), Vec::new()).unwrap();
         let further: Vec<_> = further.iter().map(|it| (*it).to_owned()).collect();
         let command = (command, Path::new(""));
-        let none = BTreeSet::new();
-        let sealed = Sealed::take(project.path(), &tree, command, &none, &further).unwrap();
+        let programs = ["programs".into()].into();
+        let sealed = Sealed::take(project.path(), &tree, command, &programs, &further).unwrap();
         { sealed.paths() }
             .map(|path| path.display().to_string())
             .collect()
@@ -505,6 +518,42 @@ mod tests {
                 expected,
                 "{command}"
             );
+        }
+    }
+
+    #[test]
+    fn what_a_script_enters_and_python_runs_is_sealed() {
+        let files = [
+            (
+                "Makefile",
+                "test:\n\tcd web && ./check.sh && sh ./t/*.sh\n\tchecker\n",
+            ),
+            ("web/check.sh", "cd deep; . ./more.sh"),
+            ("web/deep/more.sh", ""),
+            ("web/t/a.sh", ""),
+            ("programs/checker", ". ./other.sh"),
+            ("programs/unused", ""),
+            ("other.sh", ""),
+            ("calc.py", ""),
+            ("mod/calc/__init__.py", ""),
+            ("checks/__init__.py", ""),
+            ("checks/run.py", ""),
+        ];
+        let made = "Makefile other.sh programs/checker web/check.sh web/deep/more.sh web/t/a.sh";
+        for (command, more) in [
+            ("make", ""),
+            ("pytest --cov=calc; python -m mypy mod.calc", ""),
+            ("python -m checks.run", "checks/__init__.py checks/run.py"),
+            (
+                "python -m unittest -v checks.run.T && mypy calc",
+                "checks/__init__.py checks/run.py",
+            ),
+            ("python -m unittest discover checks", ""),
+        ] {
+            let expected: BTreeSet<_> = made.split(' ').chain(more.split_whitespace()).collect();
+            let found = sealed(command, &files, &[]);
+            let found: BTreeSet<_> = found.iter().map(String::as_str).collect();
+            assert_eq!(found, expected, "{command}");
         }
     }
 

@@ -3,7 +3,8 @@
 
 use std::path::{Component, Path};
 
-/// The public modules of Python 3.11 (`sys.stdlib_module_names`), and what pytest imports besides its own.
+/// The modules of Python 3.9 to 3.14 (`sys.stdlib_module_names`) without those that it has built in, and what pytest imports
+/// besides its own.
 const MODULES: &str = "\
     abc aifc antigravity argparse array ast asynchat asyncio asyncore atexit audioop base64 bdb binascii bisect builtins \
     bz2 cProfile calendar cgi cgitb chunk cmath cmd code codecs codeop collections colorsys compileall concurrent \
@@ -20,7 +21,20 @@ const MODULES: &str = "\
     time timeit tkinter token tokenize tomllib trace traceback tracemalloc tty turtle turtledemo types typing unicodedata \
     unittest urllib uu uuid venv warnings wave weakref webbrowser winreg winsound wsgiref xdrlib xml xmlrpc zipapp zipfile \
     zipimport zlib zoneinfo \
-    exceptiongroup iniconfig packaging pygments tomli";
+    annotationlib binhex compression \
+    __future__ _aix_support _android_support _apple_support _ast_unparse _asyncio _bisect _blake2 _bootlocale _bootsubprocess \
+    _bz2 _codecs_cn _codecs_hk _codecs_iso2022 _codecs_jp _codecs_kr _codecs_tw _collections_abc _colorize _compat_pickle \
+    _compression _contextvars _crypt _csv _ctypes _curses _curses_panel _datetime _dbm _decimal _elementtree _gdbm _hashlib \
+    _heapq _hmac _interpchannels _interpqueues _interpreters _ios_support _json _lsprof _lzma _markupbase _md5 _msi \
+    _multibytecodec _multiprocessing _opcode _opcode_metadata _osx_support _overlapped _pickle _posixshmem _posixsubprocess \
+    _py_abc _py_warnings _pydatetime _pydecimal _pyio _pylong _pyrepl _queue _random _remote_debugging _scproxy _sha1 _sha2 \
+    _sha256 _sha3 _sha512 _sitebuiltins _socket _sqlite3 _ssl _statistics _strptime _struct _testcapi _testinternalcapi \
+    _threading_local _tkinter _types _uuid _weakrefset _winapi _wmi _zoneinfo _zstd \
+    atomicwrites attr attrs colorama exceptiongroup importlib_metadata iniconfig packaging py pygments toml tomli \
+    typing_extensions zipp";
+
+/// Begins the name of a module with the settings that Python was built with; the rest is that of the machine.
+const SYSCONFIG: &str = "_sysconfigdata";
 
 /// Folders at the top of a project that Python is usually told to look in as well.
 const SOURCES: [&str; 2] = ["src", "lib"];
@@ -34,7 +48,10 @@ pub(crate) fn is_shadow(path: &Path) -> bool {
     parts.next_if(|part| SOURCES.iter().any(|name| part == name));
     let first = parts.next().and_then(|part| Path::new(part).to_str());
     let module = first.and_then(|part| part.split('.').next());
-    is_python && module.is_some_and(|module| MODULES.split_whitespace().any(|it| it == module))
+    let is_known = |module: &str| {
+        module.starts_with(SYSCONFIG) || MODULES.split_whitespace().any(|it| it == module)
+    };
+    is_python && module.is_some_and(is_known)
 }
 
 #[cfg(test)]
@@ -49,7 +66,12 @@ mod tests {
             ("src/re.py", true),
             ("select.cpython-311-x86_64-linux-gnu.so", true),
             ("app/types.py", false),
+            ("py.py", true),
+            ("_weakrefset.py", true),
+            ("_sysconfigdata__linux_x86_64-linux-gnu.py", true),
             ("calc.py", false),
+            ("_calc.py", false),
+            ("__init__.py", false),
             ("json/data.txt", false),
             ("token.md", false),
         ] {
