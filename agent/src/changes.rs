@@ -68,8 +68,9 @@ impl Session {
         allow.retain(|rule| !granted.contains(rule));
     }
 
-    /// If the old model summarised its own conversation, so does the new one.
+    /// Ends what the old model has begun. If it summarised its own conversation, so does the new one.
     fn change_model(&mut self, provider: Arc<dyn Provider>) {
+        self.end_pause();
         let model = provider.model();
         self.window = model.context_window;
         self.settings.limits.context_window = model.context_window;

@@ -4,9 +4,9 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use ah_conversation::{
-    CallReason, Cost, ErrorClass, EventKind, Message, MessageId, Origin, PermissionMode, Prefix,
-    PrefixBreak, Provider, ProviderError, Request, Response, Role, StoreError, StreamEvent, Time,
-    UnseenUse, Usage,
+    CallReason, Cost, ErrorClass, EventKind, Message, MessageId, Model, Origin, PermissionMode,
+    Prefix, PrefixBreak, Provider, ProviderError, Request, Response, Role, StoreError, StreamEvent,
+    Time, UnseenUse, Usage,
 };
 use futures_util::StreamExt;
 
@@ -79,7 +79,8 @@ impl Session {
         let answer = match self.ask_for_answer(request, stop).await {
             // Whoever resumes the run asks again.
             Ok(ModelReply::Stopped(Some(answer))) if stop.is_left() => {
-                self.emit_unsaid(CallReason::Abandoned, answer.usage);
+                let model = self.ports.provider.model().clone();
+                self.emit_unsaid(CallReason::Abandoned, &model, answer.usage);
                 return Ok(());
             }
             Ok(ModelReply::Whole(answer) | ModelReply::Stopped(Some(answer))) => answer,
@@ -303,8 +304,8 @@ impl Session {
             false => unseen.map(UnseenUse::used),
         };
         let unseen = unseen.unwrap_or_default();
-        for (reason, usage) in unseen {
-            self.emit_unsaid(reason, usage);
+        for (reason, model, usage) in unseen {
+            self.emit_unsaid(reason, &model, usage);
         }
     }
 
@@ -314,8 +315,7 @@ impl Session {
     }
 
     /// Records what a request has used of which no message is kept.
-    fn emit_unsaid(&mut self, reason: CallReason, usage: Usage) {
-        let model = self.ports.provider.model();
+    fn emit_unsaid(&mut self, reason: CallReason, model: &Model, usage: Usage) {
         let event = EventKind::ApiCallEnd {
             message_id: self.ports.clock.message_id(),
             input_tokens: usage.input_tokens,

@@ -46,11 +46,11 @@ pub struct ProviderExtras<'a> {
 /// A model of which more is used than its answers tell: by requests that keep the conversation in the prompt cache, and by
 /// answers that were refused.
 pub trait UnseenUse: Send + Sync {
-    /// Ends the pause since the last answer; returns what was used in it, and for what.
-    fn end_pause(&self) -> Vec<(CallReason, Usage)>;
+    /// Ends the pause since the last answer; returns what was used in it, of which model, and for what.
+    fn end_pause(&self) -> Vec<(CallReason, Model, Usage)>;
 
     /// Returns what was used since the last call, without an end of the pause: another agent asks.
-    fn used(&self) -> Vec<(CallReason, Usage)>;
+    fn used(&self) -> Vec<(CallReason, Model, Usage)>;
 }
 
 /// A model whose server searches the web.

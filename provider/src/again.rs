@@ -328,9 +328,7 @@ impl<E: RequestEncoder, R: AnswerReader> Again<E, R> {
             locked(&self.encoder).hold(first, held);
         }
         self.lost += u32::from(is_lost(error));
-        // Google refuses to say whether there is what it does not show.
-        let is_hidden = error.status == Some(403);
-        let is_forgotten = may_be_forgotten(error) || is_lost(error) || is_hidden;
+        let is_forgotten = is_lost(error) || locked(&self.encoder).may_be_forgotten(error);
         if is_forgotten {
             self.is_forgotten = true;
             self.count_forgotten();

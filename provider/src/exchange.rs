@@ -4,7 +4,7 @@
 //! [`retry`](crate::retry).
 
 use std::collections::VecDeque;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -16,7 +16,6 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Body, Client, Response, StatusCode, Url};
 use serde_json::Value;
-use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::auth::{Authorization, Proof};
@@ -24,6 +23,7 @@ use crate::decode::{AnswerReader, Decoder};
 use crate::failure;
 use crate::near::is_near;
 use crate::pieces::{Pieces, len};
+use crate::received::received;
 use crate::refused;
 use crate::unreached;
 
@@ -38,8 +38,6 @@ const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(10);
 const LONGEST_DOCUMENT: usize = 32 << 20;
 /// Timeout for a JSON document.
 const DOCUMENT_TIMEOUT: Duration = Duration::from_secs(30);
-/// Most pieces of an answer that have arrived and are not decoded yet.
-const PIECES_AHEAD: usize = 32;
 /// Time for the numbers of an answer, which some servers send after its end.
 const NUMBERS_TIMEOUT: Duration = Duration::from_secs(2);
 /// Timeout for the end of the response body after the end of the model's answer.
@@ -330,27 +328,6 @@ impl Attempt {
             .await
             .map_err(|error| network(&error, host, setting_names))
     }
-}
-
-/// Reads a body in a task of its own, so that pieces are decoded as they arrive. The connection is a task that hands on one piece
-/// at a time; a reader that is no task gets one for each poll of the I/O driver, which takes longer than to decode a piece.
-fn received<E: Send + 'static>(
-    body: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
-) -> impl Stream<Item = Result<Bytes, E>> {
-    let (sender, mut receiver) = mpsc::channel(PIECES_AHEAD);
-    tokio::spawn(async move {
-        let mut body = pin!(body);
-        while let Some(piece) = tokio::select! {
-            piece = body.next() => piece,
-            // Dropped with its connection, whose server is thinking.
-            () = sender.closed() => None,
-        } {
-            if sender.send(piece).await.is_err() {
-                break;
-            }
-        }
-    });
-    stream::poll_fn(move |context| receiver.poll_recv(context))
 }
 
 /// The events of the answer in `body`. The first one has to arrive by `deadline`.

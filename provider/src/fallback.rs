@@ -39,11 +39,12 @@ impl Fallback {
     /// Returns what was used for refused answers, and what `of` returns of both models: the second may have answered last.
     fn unseen(
         &self,
-        of: impl Fn(&dyn UnseenUse) -> Vec<(CallReason, Usage)>,
-    ) -> Vec<(CallReason, Usage)> {
+        of: impl Fn(&dyn UnseenUse) -> Vec<(CallReason, Model, Usage)>,
+    ) -> Vec<(CallReason, Model, Usage)> {
         let refused = &mut *self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         let refused = std::mem::take(refused).into_iter();
-        let mut used: Vec<_> = refused.map(|usage| (CallReason::Refused, usage)).collect();
+        let of_first = |usage| (CallReason::Refused, self.model().clone(), usage);
+        let mut used: Vec<_> = refused.map(of_first).collect();
         for model in [&self.first, &self.second] {
             used.extend(model.extras().unseen.map(&of).unwrap_or_default());
         }
@@ -112,11 +113,11 @@ impl Provider for Fallback {
 }
 
 impl UnseenUse for Fallback {
-    fn end_pause(&self) -> Vec<(CallReason, Usage)> {
+    fn end_pause(&self) -> Vec<(CallReason, Model, Usage)> {
         self.unseen(|model| model.end_pause())
     }
 
-    fn used(&self) -> Vec<(CallReason, Usage)> {
+    fn used(&self) -> Vec<(CallReason, Model, Usage)> {
         self.unseen(|model| model.used())
     }
 }

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 /// What a request is nothing without, and what has a price or a meaning of its own, so that leaving it out takes more
 /// ([`featured`](crate::featured)).
-const KEPT: [&str; 9] = [
+const KEPT: [&str; 10] = [
     "model",
     "messages",
     "input",
@@ -19,6 +19,7 @@ const KEPT: [&str; 9] = [
     "instructions",
     "tools",
     "speed",
+    "store",
     "compaction",
     "anthropic_version",
 ];
@@ -157,7 +158,7 @@ mod tests {
         let head = serde_json::json!({
             "model": "m", "stream": true, "stream_options": {}, "max_tokens": 1, "temperature": 0.5, "top_p": 0.9,
             "stop": ["x"], "reasoning": {"effort": "low"}, "reasoning_effort": "low", "prompt_cache_key": "k", "tools": [],
-            "speed": "fast", "text": {}, "messages": [],
+            "speed": "fast", "text": {}, "store": false, "messages": [],
         });
         let mut head = head.to_string();
         head.truncate(head.len() - END.len());
@@ -248,6 +249,8 @@ mod tests {
                 "",
             ),
             (400, "speed: Extra inputs are not permitted", ""),
+            // Without it, the server would store the conversation.
+            (400, "Unknown parameter: 'store'.", ""),
             (400, "reasoning.summary: Extra inputs are not permitted", ""),
             (400, "Invalid value for 'temperature'", ""),
             (500, "Unknown parameter: 'stop'", ""),

@@ -5,8 +5,8 @@
 use std::sync::{Arc, Mutex};
 
 use ah_conversation::{
-    Connecting, ConnectsEarly, EventStream, Model, Provider, ProviderError, ProviderExtras,
-    Request, StreamEvent,
+    CallReason, Connecting, ConnectsEarly, EventStream, Model, Provider, ProviderError,
+    ProviderExtras, Request, StreamEvent, UnseenUse, Usage,
 };
 use bytes::Bytes;
 use futures_core::Stream;
@@ -104,6 +104,11 @@ impl<E: RequestEncoder, R: AnswerReader> HttpModel<E, R> {
         move || endpoint.ask(encoded(&mut *locked(&encoder), &least), reader())
     }
 
+    fn warmed(&self, spent: Vec<Usage>) -> Vec<(CallReason, Model, Usage)> {
+        let of_model = |usage| (CallReason::KeepWarm, self.model().clone(), usage);
+        spent.into_iter().map(of_model).collect()
+    }
+
     /// Sends `body` as a request of its own.
     pub(crate) fn ask(&self, body: Vec<Bytes>) -> EventStream {
         self.endpoint.ask(body, (self.reader)())
@@ -118,7 +123,7 @@ impl<E: RequestEncoder, R: AnswerReader> Provider for HttpModel<E, R> {
     fn extras(&self) -> ProviderExtras<'_> {
         ProviderExtras {
             continuity: locked(&self.encoder).continuity(),
-            unseen: Some(&*self.warming),
+            unseen: Some(self),
             search: None,
             early: Some(self),
         }
@@ -189,6 +194,16 @@ impl<E: RequestEncoder, R: AnswerReader> Provider for HttpModel<E, R> {
             stream::iter(miss.into_iter().chain([event]))
         });
         Box::pin(events)
+    }
+}
+
+impl<E: RequestEncoder, R: AnswerReader> UnseenUse for HttpModel<E, R> {
+    fn end_pause(&self) -> Vec<(CallReason, Model, Usage)> {
+        self.warmed(self.warming.end_pause())
+    }
+
+    fn used(&self) -> Vec<(CallReason, Model, Usage)> {
+        self.warmed(self.warming.used())
     }
 }
 

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use ah_conversation::{CallReason, EventStream, Price, StreamEvent, UnseenUse, Usage};
+use ah_conversation::{EventStream, Price, StreamEvent, Usage};
 use futures_util::StreamExt;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
@@ -93,8 +93,9 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl UnseenUse for Warming {
-    fn end_pause(&self) -> Vec<(CallReason, Usage)> {
+impl Warming {
+    /// Ends the pause; returns what its requests have used.
+    pub fn end_pause(&self) -> Vec<Usage> {
         self.abort();
         if let Some((until, requests)) = locked(&self.kept).take() {
             locked(&self.pauses).add(requests, Instant::now() < until);
@@ -102,10 +103,9 @@ impl UnseenUse for Warming {
         self.used()
     }
 
-    fn used(&self) -> Vec<(CallReason, Usage)> {
-        let spent = std::mem::take(&mut *locked(&self.spent));
-        let warmed = spent.into_iter().map(|usage| (CallReason::KeepWarm, usage));
-        warmed.collect()
+    /// Returns what the requests have used since the last call.
+    pub fn used(&self) -> Vec<Usage> {
+        std::mem::take(&mut *locked(&self.spent))
     }
 }
 

@@ -39,6 +39,7 @@ mod options;
 mod over_socket;
 mod pieces;
 pub mod presets;
+mod received;
 mod refused;
 pub mod request_encoder;
 pub mod responses;

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use ah_conversation::{Continuity, Message, Model, Request};
+use ah_conversation::{Continuity, Message, Model, ProviderError, Request};
 use bytes::Bytes;
 
 use crate::abilities::Abilities;
 use crate::fields;
-use crate::held::{Held, HeldBody};
+use crate::held::{Held, HeldBody, may_be_forgotten};
 
 /// Writes the bodies of requests to one model.
 pub trait RequestEncoder: Send + 'static {
@@ -51,6 +51,11 @@ pub trait RequestEncoder: Send + 'static {
     /// Whether what the server holds outlives the connection, so that another process may go on with it.
     fn outlives_connection(&self) -> bool {
         false
+    }
+
+    /// Whether the server may have forgotten what it held, as it answers with `error` to what is new.
+    fn may_be_forgotten(&self, error: &ProviderError) -> bool {
+        may_be_forgotten(error)
     }
 
     /// Whether conversations are held as long as a WebSocket is open.

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, LazyLock, Mutex};
 
-use ah_agent::Stop;
+use ah_agent::{SessionChange, Stop};
 use ah_conversation::{
     CallReason, Cost, EventStream, ExitReason, FallbackNotice, Model, ModelUsage, Provider,
     ProviderExtras, Request, StreamEvent, UnseenUse, Usage,
@@ -116,15 +116,15 @@ impl Provider for KeptWarm {
 }
 
 impl UnseenUse for KeptWarm {
-    fn end_pause(&self) -> Vec<(CallReason, Usage)> {
+    fn end_pause(&self) -> Vec<(CallReason, Model, Usage)> {
         let usage = Usage {
             cache_read_input_tokens: 777,
             ..Usage::default()
         };
-        vec![(CallReason::KeepWarm, usage)]
+        vec![(CallReason::KeepWarm, self.model().clone(), usage)]
     }
 
-    fn used(&self) -> Vec<(CallReason, Usage)> {
+    fn used(&self) -> Vec<(CallReason, Model, Usage)> {
         unreachable!("no subagent asks")
     }
 }
@@ -142,6 +142,18 @@ async fn what_kept_the_cache_warm_counts_to_the_end() {
         events.ends_with("agent_end end_turn\napi_call_end"),
         "{events}"
     );
+}
+
+/// What kept it warm for a model is told before another one takes its place.
+#[tokio::test]
+async fn what_kept_the_cache_warm_counts_when_the_model_changes() {
+    let mut world = World::new([says("One.")]);
+    world.between = |provider| Arc::new(KeptWarm(provider));
+    let mut session = world.open().await.unwrap();
+    let change = SessionChange::Model(session.provider());
+    session.controls().request(change);
+    session.take_changes();
+    assert_eq!(world.events().matches("api_call_end").count(), 1);
 }
 
 /// The model, which notes of each question whether a person may continue the conversation.

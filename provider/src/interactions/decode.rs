@@ -23,6 +23,8 @@ pub struct InteractionReader {
     blocks: Blocks,
     /// Calls by the index of their step.
     calls: BTreeMap<usize, Call>,
+    /// The signature of the open thought. A later one takes its place.
+    signature: String,
     has_steps: bool,
 }
 
@@ -55,15 +57,16 @@ impl AnswerReader for InteractionReader {
             kind => kind,
         };
         let index = parsed.index;
-        match (kind, parsed.step, parsed.delta) {
-            ("error", ..) => return Err(failure::in_stream(parsed.error.as_ref())),
-            ("interaction.completed", ..) => {
-                let interaction = parsed.interaction;
-                let interaction =
-                    interaction.ok_or_else(|| protocol("an end event without an interaction"))?;
-                return self.end(interaction, events);
-            }
-            _ => {}
+        // What stands between may pass an error on without a type.
+        let has_failed = parsed.error.as_ref().is_some_and(|it| !says_nothing(it));
+        if kind == "error" || has_failed {
+            return Err(failure::in_stream(parsed.error.as_ref()));
+        }
+        if kind == "interaction.completed" {
+            let interaction = parsed.interaction;
+            let interaction =
+                interaction.ok_or_else(|| protocol("an end event without an interaction"))?;
+            return self.end(interaction, events);
         }
         self.start(parsed.interaction.as_ref(), events);
         match (kind, parsed.step, parsed.delta) {
@@ -90,7 +93,10 @@ impl AnswerReader for InteractionReader {
             return Err(failure::in_stream(Some(error)));
         }
         if interaction.steps.is_none() {
-            return Err(protocol("the server's JSON holds no answer"));
+            return Err(match interaction.failure() {
+                Some(error) => failure::in_stream(Some(error)),
+                None => protocol("the server's JSON holds no answer"),
+            });
         }
         self.end(interaction, events)
     }
@@ -125,19 +131,22 @@ impl InteractionReader {
         events: &mut VecDeque<StreamEvent>,
     ) -> Result<(), ProviderError> {
         self.has_steps = true;
+        if self.calls.get(&index).is_some_and(|call| !call.is_done) {
+            self.stop(index, events);
+        }
         match json::part(step).map_err(|error| unparsable(&error, step.get()))? {
             wire::Step::Thought { signature, summary } => {
-                self.blocks.close(events);
+                self.close(events);
                 for words in summary.into_iter().flatten().filter_map(text_of) {
                     self.blocks.thinking(words, events);
                 }
-                self.blocks.signature(signature.unwrap_or_default(), events);
+                self.signature = signature.unwrap_or_default();
             }
             wire::Step::ModelOutput { content, error } => {
                 if let Some(error) = error.filter(|error| !says_nothing(error)) {
                     return Err(failure::in_stream(Some(&error)));
                 }
-                self.blocks.close(events);
+                self.close(events);
                 for words in content.into_iter().flatten().filter_map(text_of) {
                     self.blocks.text(words, events);
                 }
@@ -148,6 +157,7 @@ impl InteractionReader {
                 arguments,
                 signature,
             } => {
+                self.close(events);
                 let name = name.filter(|name| !name.is_empty());
                 let name = name.ok_or_else(|| protocol("a tool call without a name"))?;
                 // Others are unique, and the server knows its calls by them.
@@ -181,7 +191,7 @@ impl InteractionReader {
                 self.blocks.thinking(words, events);
             }
             wire::Piece::ThoughtSignature { signature } => {
-                self.blocks.signature(signature.unwrap_or_default(), events);
+                replace(&mut self.signature, signature);
             }
             wire::Piece::ArgumentsDelta {
                 arguments,
@@ -191,7 +201,7 @@ impl InteractionReader {
                 let Some(call) = calls.filter(|call| !call.is_done) else {
                     return Ok(());
                 };
-                call.signature.push_str(&signature.unwrap_or_default());
+                replace(&mut call.signature, signature);
                 if let Some(json) = arguments.filter(|json| !json.is_empty()) {
                     call.arguments = None;
                     let (index, delta) = (call.block, Delta::InputJson(json));
@@ -207,7 +217,7 @@ impl InteractionReader {
     fn stop(&mut self, index: usize, events: &mut VecDeque<StreamEvent>) {
         let calls = self.calls.get_mut(&index);
         let Some(call) = calls.filter(|call| !call.is_done) else {
-            return self.blocks.close(events);
+            return self.close(events);
         };
         call.is_done = true;
         let says_something =
@@ -223,6 +233,13 @@ impl InteractionReader {
         events.push_back(StreamEvent::BlockStopped { index });
     }
 
+    /// Ends the open text or thought, which gets its signature.
+    fn close(&mut self, events: &mut VecDeque<StreamEvent>) {
+        let signature = std::mem::take(&mut self.signature);
+        self.blocks.signature(signature, events);
+        self.blocks.close(events);
+    }
+
     fn end(
         &mut self,
         interaction: wire::Interaction<'_>,
@@ -233,7 +250,7 @@ impl InteractionReader {
             "completed" | "requires_action" => false,
             "incomplete" | "requires_continuation" | "budget_exceeded" => true,
             "failed" | "cancelled" => {
-                return Err(failure::in_stream(interaction.error.as_ref()));
+                return Err(failure::in_stream(interaction.failure()));
             }
             status => return Err(protocol(format!("the answer is only {status}"))),
         };
@@ -245,7 +262,7 @@ impl InteractionReader {
                 self.stop(index, events);
             }
         }
-        self.blocks.close(events);
+        self.close(events);
         let mut calls = self.calls.iter();
         let open: Vec<_> = { calls.clone() }
             .filter_map(|(index, call)| (!call.is_done).then_some(*index))
@@ -267,6 +284,13 @@ impl InteractionReader {
         events.push_back(StreamEvent::Stopping { stop_reason, usage });
         events.push_back(StreamEvent::Ended);
         Ok(())
+    }
+}
+
+/// Takes a signature that is given, which is whole each time.
+fn replace(signature: &mut String, given: Option<String>) {
+    if let Some(given) = given.filter(|given| !given.is_empty()) {
+        *signature = given;
     }
 }
 

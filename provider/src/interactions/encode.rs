@@ -6,7 +6,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use ah_conversation::{
-    ContentBlock, Effort, Image, Message, Model, Request, ResultBlock, Role, ToolResult, ToolSpec,
+    ContentBlock, Effort, Image, Message, Model, ProviderError, Request, ResultBlock, Role,
+    ToolResult, ToolSpec,
 };
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
@@ -15,7 +16,7 @@ use super::wire;
 use crate::abilities::Abilities;
 use crate::call_name::{self, call_name};
 use crate::encoded::{EMPTY_MESSAGE, Encoded};
-use crate::held::{Held, HeldBody};
+use crate::held::{Held, HeldBody, may_be_forgotten};
 use crate::openai::encode::model_name;
 use crate::openai::messages::{json, taken, tool_call_id};
 use crate::openai::{Additions, AnswerField, Quirks, ReturnedReasoning};
@@ -70,12 +71,8 @@ impl RequestEncoder for Encoder {
         // A request without tools is hardly continued.
         let is_fit = self.holds && !request.whole && !request.tools.is_empty();
         let head = whole.first().filter(|_| is_fit)?;
-        let Some((held, mut steps)) = self.encoded.take_rest(&request.messages, head) else {
-            return Some(HeldBody {
-                body: whole.to_vec(),
-                rest_of: None,
-            });
-        };
+        // With nothing held, the body is the same as to a server that holds nothing.
+        let (held, mut steps) = self.encoded.take_rest(&request.messages, head)?;
         steps.insert(0, self.head(request, Some(&held.answer)));
         steps.push(Bytes::from_static(END));
         Some(HeldBody {
@@ -98,6 +95,11 @@ impl RequestEncoder for Encoder {
 
     fn outlives_connection(&self) -> bool {
         self.holds
+    }
+
+    /// Google refuses to say whether there is what it does not show.
+    fn may_be_forgotten(&self, error: &ProviderError) -> bool {
+        may_be_forgotten(error) || error.status == Some(403)
     }
 }
 
@@ -234,7 +236,13 @@ fn assistant_steps<'a>(
             None => step,
         })
     });
-    steps.collect()
+    let mut steps: Vec<_> = steps.collect();
+    // The server demands a signature before the first call, also of another model's answer.
+    let first_call = steps.iter().position(wire::Sent::is_call);
+    if first_call.is_some_and(|call| !steps[..=call].iter().any(wire::Sent::is_signed)) {
+        steps.insert(0, wire::Sent::UNSIGNED);
+    }
+    steps
 }
 
 fn assistant_step<'a>(

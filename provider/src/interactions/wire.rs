@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use ah_conversation::Fields;
+use ah_conversation::{Fields, says_nothing};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -36,6 +36,16 @@ pub struct Interaction<'a> {
     #[serde(default, deserialize_with = "or_default")]
     pub usage: Option<Tokens>,
     pub error: Option<Value>,
+    #[serde(default, deserialize_with = "or_default")]
+    pub errors: Vec<Value>,
+}
+
+impl Interaction<'_> {
+    /// Returns why it failed, if it says so.
+    pub fn failure(&self) -> Option<&Value> {
+        let mut errors = self.error.iter().chain(&self.errors);
+        errors.find(|error| !says_nothing(error))
+    }
 }
 
 /// The tokens of an interaction. Those of the cache are a part of the input, those of thoughts are none of the output.
@@ -164,6 +174,30 @@ pub struct Tool<'a> {
 }
 
 impl Sent<'_> {
+    /// A thought in the place of one that this server has signed (ai.google.dev/gemini-api/docs/thought-signatures).
+    pub const UNSIGNED: Self = Self::Thought {
+        signature: "skip_thought_signature_validator",
+        summary: Vec::new(),
+    };
+
+    /// Whether it is a call of a tool.
+    pub fn is_call(&self) -> bool {
+        match self {
+            Self::FunctionCall { .. } => true,
+            Self::Given(step) => step["type"] == "function_call",
+            _ => false,
+        }
+    }
+
+    /// Whether it has the server's signature.
+    pub fn is_signed(&self) -> bool {
+        match self {
+            Self::Thought { .. } => true,
+            Self::Given(step) => step["signature"].is_string(),
+            _ => false,
+        }
+    }
+
     /// Returns the step with what the server gave with it.
     pub fn with(self, fields: Fields) -> Self {
         match serde_json::to_value(&self) {

@@ -201,7 +201,10 @@ impl Writer<'_> {
             })
             .take(most)
             .collect();
-        let is_signed = self.form.quirks.signed_calls && model.name.starts_with("gemini-");
+        // Gateways put the vendor before the name.
+        let is_gemini =
+            { model.name.rsplit('/').next() }.is_some_and(|it| it.starts_with("gemini-"));
+        let is_signed = self.form.quirks.signed_calls && is_gemini;
         if let Some(first) = tool_calls.first_mut().filter(|_| is_signed) {
             first.sign();
         }

@@ -131,15 +131,22 @@ async fn the_second_model_answers_if_the_first_refuses() {
     let asked = provider(vec![refuses()], vec![says("B"), says("C")]);
     let said = ask(&asked, user("go")).await;
     assert_eq!(said, "I would ra[second for first]B");
-    assert_eq!(asked.end_pause(), [(CallReason::Refused, used)]);
+    let refused = || {
+        (
+            CallReason::Refused,
+            scripted("first", vec![says("A")]).model().clone(),
+            used,
+        )
+    };
+    assert_eq!(asked.end_pause(), [refused()]);
     assert_eq!(asked.end_pause(), []);
     assert_eq!(ask(&asked, results()).await, "[silent]C");
-    // What the second has used counts as well.
+    // What the second has used counts as well, as its own.
     let second = provider(vec![refuses()], vec![says("D")]);
     let first = scripted("zeroth", vec![fails(529, "overloaded_error")]);
     let chain = Fallback::new(Arc::new(first), Arc::new(second));
     assert!(ask(&chain, user("go")).await.ends_with('D'));
-    assert_eq!(chain.used(), [(CallReason::Refused, used)]);
+    assert_eq!(chain.used(), [refused()]);
     assert_eq!(chain.end_pause(), []);
     let both = provider(vec![refuses()], vec![refuses()]);
     let said = ask(&both, user("go")).await;

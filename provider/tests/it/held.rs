@@ -397,25 +397,38 @@ async fn requests_do_not_grow_with_the_conversation() {
 
 #[tokio::test]
 async fn what_a_server_does_not_show_is_sent_once_more() {
-    for (refusals, expected) in [(1, 3), (2, 3)] {
+    for (held, refusals, expected) in [
+        (Held::Interactions, 1, &[true, false, true][..]),
+        (Held::Interactions, 2, &[true, false, true]),
+        // At another vendor, it is the key that is refused.
+        (Held::Threads, 1, &[true, false]),
+    ] {
         let refused = std::iter::repeat_n(fails(403, "permission_error"), refusals);
         let turns = std::iter::once(says("One."))
             .chain(refused)
             .chain([says("Two.")]);
-        let mut talk = Talk::new(
-            Server::new(turns),
-            Held::Interactions,
-            ConversationState::On,
-        );
+        let mut talk = Talk::new(Server::new(turns), held, ConversationState::On);
         talk.say("a").await;
         talk.push(Role::User, "b", None);
         let events: Vec<_> = talk.stream().collect().await;
-        assert_eq!(events.iter().any(Result::is_err), refusals == 2);
+        let is_told = refusals == 2 || held != Held::Interactions;
+        assert_eq!(events.iter().any(Result::is_err), is_told);
         let requests = talk.server.requests();
-        assert_eq!(requests.len(), expected);
-        let is_all = requests.iter().map(|it| Held::Interactions.is_all(it));
-        assert_eq!(is_all.collect::<Vec<_>>(), [true, false, true]);
+        let is_all = requests.iter().map(|it| held.is_all(it));
+        assert_eq!(is_all.collect::<Vec<_>>(), expected, "{held:?}");
     }
+}
+
+/// The same bytes are not sent again.
+#[tokio::test]
+async fn a_refusal_of_a_whole_interaction_is_told_at_once() {
+    let turns = [fails(400, "invalid_request_error"), says("One.")];
+    let state = ConversationState::On;
+    let mut talk = Talk::new(Server::new(turns), Held::Interactions, state);
+    talk.push(Role::User, "a", None);
+    let events: Vec<_> = talk.stream().collect().await;
+    assert!(events.iter().any(Result::is_err));
+    assert_eq!(talk.server.requests().len(), 1);
 }
 
 #[tokio::test]

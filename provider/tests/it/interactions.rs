@@ -56,7 +56,7 @@ fn a_whole_request() {
         user(" "),
         message(Role::Assistant, Some("claude-x"), answer.clone()),
         message(Role::User, None, results),
-        message(Role::Assistant, Some("another"), answer[1..3].to_vec()),
+        message(Role::Assistant, Some("another"), answer[1..4].to_vec()),
         message(Role::User, None, question),
     ]);
     let body = body(Quirks::default(), &conversation);
@@ -72,7 +72,9 @@ fn a_whole_request() {
     {"type":"function_result","call_id":"t1","name":"bash","result":[{"type":"text","text":"a"},{"type":"image","mime_type":"image/png","data":"iVBO"}]}
     {"type":"function_result","call_id":"t2","name":"bash","result":"not JSON","is_error":true}
     {"type":"user_input","content":[{"type":"text","text":"[STEERING] Hurry."}]}
+    {"type":"thought","signature":"skip_thought_signature_validator"}
     {"type":"model_output","content":[{"type":"text","text":"Let me see."}]}
+    {"type":"function_call","id":"t1","name":"bash","arguments":{"command":"ls"}}
     {"type":"user_input","content":[{"type":"text","text":"And?"},{"type":"image","mime_type":"image/png","data":"iVBO"}]}
     "#);
 }
@@ -204,8 +206,28 @@ fn answers() {
         {"type": "model_output", "content": [text]},
         {"type": "function_call", "id": "c", "name": "Bash", "arguments": {"command": "ls"}},
     ], "usage": {"total_input_tokens": "many"}});
+    // Each signature takes the place of the one before; the second call at a place ends the first.
+    let call = |id: &str, signature: &str| json!({"type": "function_call", "id": id, "name": "Bash", "signature": signature});
+    let twice = [
+        created(),
+        starts(
+            0,
+            &json!({"type": "thought", "signature": "a", "summary": [text]}),
+        ),
+        grows(0, &json!({"type": "thought_signature", "signature": "ab"})),
+        stops(0),
+        starts(1, &call("c1", "b")),
+        grows(
+            1,
+            &json!({"type": "arguments_delta", "arguments": "{}", "signature": "bc"}),
+        ),
+        starts(1, &call("c2", "")),
+        stops(1),
+        completed("requires_action"),
+    ];
     let shown: Vec<_> = [
         stream(&all()),
+        stream(&twice),
         stream(&says("completed")),
         stream(&says("requires_continuation")),
         stream(&cut),
@@ -222,6 +244,7 @@ fn answers() {
     .collect();
     insta::assert_snapshot!(shown.join("\n"), @r#"
     thinking(Hm.,seal s1) text(Let, me see.) c1=Bash({"command":,"ls"}) c2=Read({"path":""}) given2 {"signature":"s2"} tool_use 100/12 end
+    thinking(Hi,seal ab) c1=Bash({}) c2=Bash() given1 {"signature":"bc"} tool_use 100/12 end
     text(Hi) end_turn 100/12 end
     text(Hi) max_tokens 100/12 end
     thinking(Hm.,seal s1) text(Let, me see.) c1=Bash({"command":) c2=Read({"path":""}) given2 {"signature":"s2"} max_tokens 100/12 end
@@ -235,6 +258,10 @@ fn what_is_no_whole_answer_is_an_error() {
     let failed = json!({"event_type": "interaction.completed", "interaction": {
         "id": "v1_a", "status": "failed", "error": {"message": "no"},
     }});
+    let listed = json!({"event_type": "interaction.completed", "interaction": {
+        "id": "v1_a", "status": "failed", "errors": [{"message": "no quota"}],
+    }});
+    let untyped = json!({"error": {"code": 503, "message": "Busy."}});
     let stopped =
         json!({"type": "model_output", "error": {"code": 13, "message": "Internal error."}});
     let mut open = all();
@@ -244,6 +271,8 @@ fn what_is_no_whole_answer_is_an_error() {
     let errors: Vec<_> = [
         stream(&[created(), fails]),
         stream(&[created(), failed]),
+        stream(&[created(), listed]),
+        stream(&[created(), untyped]),
         stream(&[created(), starts(0, &stopped)]),
         stream(&[
             created(),
@@ -264,6 +293,8 @@ fn what_is_no_whole_answer_is_an_error() {
     insta::assert_snapshot!(errors.join("\n"), @r#"
     RateLimit: Slow down.
     Server: no
+    Server: no quota
+    Server: Busy.
     Server: Internal error.
     Protocol: a tool call without a name
     Protocol: the answer is only in_progress

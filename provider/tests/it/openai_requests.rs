@@ -583,7 +583,11 @@ fn a_call_of_another_model_is_marked_for_a_server_that_wants_signatures() {
     let answer = message(Role::Assistant, Some("claude-x"), answer.to_vec());
     let request = request(vec![user("Go."), answer]);
     let quirks: Quirks = serde_json::from_str(r#"{"signedCalls": true}"#).unwrap();
-    for (name, marks) in [("gemini-3.8-flash", 1), ("gemma-4", 0)] {
+    for (name, marks) in [
+        ("gemini-3.8-flash", 1),
+        ("google/gemini-3.8-flash", 1),
+        ("gemma-4", 0),
+    ] {
         let model = Model::new("gemini", name, 200_000, 16_384);
         let (abilities, additions) = (Abilities::default(), Additions::default());
         let mut encoder = Encoder::new(model, abilities, additions, quirks.clone());

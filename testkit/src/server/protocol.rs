@@ -103,7 +103,7 @@ impl Protocol {
                 vendor.map_or_else(|| chat::history::check(body), with)
             }
             Self::Responses => responses::history::check(body),
-            Self::Interactions => interactions::history::check(body, asked.given),
+            Self::Interactions => interactions::history::check(body),
         };
         checked.err().map(Refusal::invalid)
     }

@@ -1,20 +1,20 @@
 //! Validation of requests to the Interactions API. Pure: takes a body, returns the first error.
 //!
-//! Every request carries the whole conversation, once what the server stores is put before it. A call of the present turn that the
-//! model made after thoughts needs their signature (`https://ai.google.dev/gemini-api/docs/thought-signatures`).
+//! Every request carries the whole conversation, once what the server stores is put before it. The first call of an
+//! answer of the present turn needs a signature, or what stands for that of another model
+//! (`https://ai.google.dev/gemini-api/docs/thought-signatures`).
 
 use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::super::given::Given;
 use super::super::json::{is_name, list};
 
 /// Longest name of a tool.
 const LONGEST: usize = 64;
 
-/// Returns the first error in `body`, to a server that has `given` such answers.
-pub fn check(body: &Value, given: &Given) -> Result<(), String> {
+/// Returns the first error in `body`.
+pub fn check(body: &Value) -> Result<(), String> {
     let model = body["model"].as_str().unwrap_or_default();
     if model.is_empty() {
         return Err("model is required.".to_owned());
@@ -56,7 +56,8 @@ pub fn check(body: &Value, given: &Given) -> Result<(), String> {
                     return invalid("name: must be a name, with an object as arguments.");
                 }
                 let is_of_turn = turn.is_none_or(|turn| at > turn);
-                if is_of_turn && given.has_reasoned(id, model) && !is_signed {
+                is_signed |= !text("signature").is_empty();
+                if is_of_turn && !is_signed {
                     return invalid("function_call: is missing a thought signature.");
                 }
                 open.push(id);
