@@ -4,7 +4,7 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::Failure;
+use super::{Failure, given_back};
 
 /// Key of the only row.
 const KEY: &str = "session";
@@ -17,7 +17,8 @@ pub(super) fn was_released(connection: &Connection) -> Result<bool, Failure> {
 
 /// Starts a new epoch, held by this process, and returns it.
 pub(super) fn take(connection: &Connection) -> Result<i64, Failure> {
-    let epoch = connection.query_row(
+    let epoch = given_back(
+        connection,
         "INSERT INTO lease (key, epoch, owner, heartbeat_at) VALUES (?, 1, ?, ?)
          ON CONFLICT (key) DO UPDATE SET
              epoch = epoch + 1, owner = excluded.owner, heartbeat_at = excluded.heartbeat_at
@@ -25,7 +26,7 @@ pub(super) fn take(connection: &Connection) -> Result<i64, Failure> {
         params![KEY, owner(), ah_ids::now().seconds()],
         |row| row.get(0),
     )?;
-    Ok(epoch)
+    Ok(epoch.ok_or(rusqlite::Error::QueryReturnedNoRows)?)
 }
 
 /// Fails if another epoch has started.
@@ -61,4 +62,22 @@ pub(super) fn release(connection: &Connection, epoch: i64) -> Result<(), Failure
 
 fn owner() -> String {
     std::process::id().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_epoch_that_could_not_be_stored_is_not_taken() {
+        let connection = Connection::open_in_memory().unwrap();
+        let fails_at_its_commit = "
+            PRAGMA foreign_keys = ON;
+            CREATE TABLE lease (key TEXT PRIMARY KEY, epoch INTEGER, owner TEXT, heartbeat_at INTEGER);
+            CREATE TABLE parent (id INTEGER PRIMARY KEY);
+            CREATE TABLE child (parent INTEGER REFERENCES parent DEFERRABLE INITIALLY DEFERRED);
+            CREATE TRIGGER fault AFTER INSERT ON lease BEGIN INSERT INTO child VALUES (1); END;";
+        connection.execute_batch(fails_at_its_commit).unwrap();
+        assert!(take(&connection).is_err());
+    }
 }

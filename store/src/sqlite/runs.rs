@@ -10,13 +10,11 @@ use std::time::Duration;
 
 use ah_conversation::{MailKind, Message, MessageId, SessionId, StoreError, Time};
 use async_trait::async_trait;
-use rusqlite::{
-    Connection, OptionalExtension as _, Params, Row, Transaction, TransactionBehavior, params,
-};
+use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, TransactionBehavior, params};
 
-use super::Failure;
 use super::lock::Lock;
 use super::queued::{self, FILE};
+use super::{Failure, given_back};
 use crate::changes::Changes;
 use crate::fleet::{
     End, Fleet, LONGEST_PAUSE, NewRun, Run, RunId, RunRow, RunState, Timing, Waker, Wish, command,
@@ -115,25 +113,12 @@ impl LocalFleet {
         Ok(())
     }
 
-    /// The times of a beat that was not missed. One that lies in the future is of a clock that was set back since.
+    /// The times of a beat that was not missed: none, if every worker counts as dead at once. One that lies in the future is of a
+    /// clock that was set back since.
     fn living(&self) -> [i64; 2] {
         let (now, dead) = (ah_ids::now().0, milliseconds(self.timing.dead));
-        [now.saturating_sub(dead), now.saturating_add(dead)]
+        [now.saturating_sub(dead) + 1, now.saturating_add(dead)]
     }
-}
-
-/// Returns the row that a change gives back, once the change is stored: `query_row` leaves before that, and tells no failure of it.
-fn given_back<T>(
-    connection: &Connection,
-    sql: &str,
-    params: impl Params,
-    read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
-) -> rusqlite::Result<Option<T>> {
-    let mut statement = connection.prepare(sql)?;
-    let mut rows = statement.query(params)?;
-    let row = rows.next()?.map(read).transpose()?;
-    while rows.next()?.is_some() {}
-    Ok(row)
 }
 
 /// Queues another run of a session whose last one is about to be stopped and does not read the mail that came since.
@@ -542,6 +527,19 @@ mod tests {
             fleet.claim("other").await.unwrap().map(|run| run.id),
             Some(id)
         );
+    }
+
+    #[tokio::test]
+    async fn a_worker_may_count_as_dead_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let timing = Timing {
+            beat: Duration::ZERO,
+            dead: Duration::ZERO,
+        };
+        let fleet = LocalFleet::open(&Sessions::in_folder(folder.path()), timing).unwrap();
+        let id = taken(&fleet, folder.path()).await;
+        let run = fleet.claim("other").await.unwrap();
+        assert_eq!(run.map(|run| run.id), Some(id));
     }
 
     /// A beat that lies in the future is of a clock that was set back: the worker may be gone.

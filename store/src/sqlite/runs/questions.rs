@@ -4,8 +4,9 @@ use ah_conversation::{Question, SessionId, StoreError, json};
 use async_trait::async_trait;
 use rusqlite::params;
 
-use super::{LocalFleet, given_back};
+use super::LocalFleet;
 use crate::fleet::{Questions, Waiting, digest};
+use crate::sqlite::given_back;
 
 #[async_trait]
 impl Questions for LocalFleet {

@@ -4,8 +4,9 @@ use ah_conversation::{MailKind, SessionId, StoreError, Time};
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::{LocalFleet, given_back};
+use super::LocalFleet;
 use crate::fleet::{NewRun, Schedule, Schedules, Start, command};
+use crate::sqlite::given_back;
 use crate::{OpenError, Queue, SessionStore};
 
 #[async_trait]
