@@ -71,7 +71,11 @@ async fn back(
     };
     {
         let mut state = world.state();
-        let at = state.requested.iter().position(|it| it.id == message.id);
+        // What a summary has kept is older than it: behind that, there is no summary.
+        let is_summarized = { state.requested.first() }.is_some_and(|first| first.id > message.id);
+        let at = { state.requested.iter() }
+            .position(|it| it.id == message.id)
+            .filter(|_| !is_summarized);
         let requested = at.map_or_else(Vec::new, |at| state.requested[..=at].to_vec());
         state.requested = Arc::new(requested);
     }
@@ -82,16 +86,16 @@ async fn back(
 /// Lets all files be what they were when the session began, and what they were before that again.
 async fn rewind(world: &World, is_redone: bool, session: &mut Session) -> Result<(), StoreError> {
     let files = session.files();
-    let (before, strange) = {
+    let (before, unowned) = {
         let mut state = world.state();
-        (state.workspace.now(), state.workspace.shake())
+        (state.workspace.now(), state.workspace.forget_owners())
     };
     let way = files.to(0).await?;
     files.go(&way).await?;
     let went = |wanted: &BTreeMap<_, _>| {
         let mut state = world.state();
-        state.workspace.calm(strange.clone());
-        if let Err(fault) = state.workspace.went(wanted) {
+        state.workspace.restore_owners(unowned.clone());
+        if let Err(fault) = state.workspace.check_files(wanted) {
             state.fail(fault);
         }
     };
@@ -99,7 +103,7 @@ async fn rewind(world: &World, is_redone: bool, session: &mut Session) -> Result
     if !is_redone || before.is_empty() {
         return Ok(());
     }
-    world.state().workspace.shake();
+    world.state().workspace.forget_owners();
     if let Some(way) = files.redo().await? {
         files.go(&way).await?;
     }

@@ -34,6 +34,8 @@ struct State {
     /// Where the files go that the next process finds.
     rest: PathBuf,
     told: Vec<String>,
+    /// A file that is other than it was written, if there is one.
+    unknown: Option<String>,
 }
 
 /// What a file has, and what it is sure to have.
@@ -151,6 +153,7 @@ impl SimulatedDisk {
             folder: PathBuf::new(),
             rest: PathBuf::new(),
             told: Vec::new(),
+            unknown: None,
         }))
     }
 
@@ -196,9 +199,10 @@ impl SimulatedDisk {
         self.state().has_failed
     }
 
-    /// Returns what has happened.
-    pub(crate) fn take_told(&self) -> Vec<String> {
-        std::mem::take(&mut self.state().told)
+    /// Returns what has happened, and what must not have.
+    pub(crate) fn take_told(&self) -> (Vec<String>, Option<String>) {
+        let mut state = self.state();
+        (std::mem::take(&mut state.told), state.unknown.take())
     }
 }
 
@@ -264,8 +268,13 @@ impl State {
         let is_lossy = self.plant == Some(PlantedFault::WriteForgotten);
         for (name, content) in &mut self.files {
             let path = to.join(name);
-            if !path.exists() || !is_lossy && fs::read(&path)? != content.now() {
-                // Removed, or written by the store itself, without SQLite.
+            if !path.exists() {
+                // It was removed.
+                continue;
+            }
+            if !is_lossy && fs::read(&path)? != content.now() {
+                let name = name.display();
+                self.unknown = Some(format!("{name} is other than it was written"));
                 continue;
             }
             let left = content.after_power_cut(&mut self.chance);

@@ -80,8 +80,12 @@ impl FleetPlan {
                 _ => Task::Work,
             };
             let mut process = Process::new(None, &mut chance);
-            process.act = Act::TakeOver;
             process.mail.clear();
+            process.act = Act::TakeOver;
+            if task != Task::Work {
+                // It has no run, and so no moments.
+                (process.act, process.injection) = (Act::Nothing, None);
+            }
             Step { task, process }
         };
         Self {
@@ -343,7 +347,9 @@ impl Fleet {
                 End::Done(None)
             }
             // The next one goes on at once.
-            Ok(_) | Err(_) => End::HandedOn(Duration::ZERO),
+            Ok(_) => End::HandedOn(Duration::ZERO),
+            Err(_) if self.disk.has_failed() => End::HandedOn(Duration::ZERO),
+            Err(error) => return Err(error),
         };
         now(fleet.end(run.id, worker, &end))?;
         world.hear();
@@ -368,8 +374,6 @@ impl Fleet {
                 process: Process::calm(look as u64),
             };
             self.perform(&calm).await?;
-            // A worker is dead when its last beat is older than now.
-            std::thread::sleep(Duration::from_millis(1));
         }
         for world in &self.worlds {
             if world.paths().database().exists() {
@@ -394,7 +398,7 @@ async fn resumed(
         session: store,
     });
     let ports = ports(world, simulated, process);
-    let tools = Toolbox::new(tools::Simulated::all(world));
+    let tools = Toolbox::new(tools::SimulatedTool::all(world));
     let stop = Stop::interrupt(world.state().interrupt.clone());
     let mut session = Session::take_over(ports, tools, settings(world)).await?;
     let outcome = session.resume(&stop).await?;

@@ -79,6 +79,10 @@ pub(crate) fn shown(all: &[Message], state: &State) -> Result<(), Fault> {
 /// Looks at what a run has left that ended by itself. Mail is due unless it may have come while the run ended.
 pub(crate) fn at_rest(all: &[Message], state: &State, mail_is_due: bool) -> Result<(), Fault> {
     let results = results(all);
+    let is_lost = |(call, _): &&(ToolUseId, String)| !results.contains_key(call);
+    if let Some((call, _)) = state.ended.iter().find(is_lost) {
+        return Err(Law::Kept.broken(format!("{call} has ended, and has no result")));
+    }
     for call in &state.ledger {
         let told = results.get(call).map(Vec::as_slice).unwrap_or_default();
         let is_report =

@@ -79,18 +79,18 @@ impl fmt::Display for Said {
 }
 
 /// A model whose requests are looked at, and whose events come a moment apart.
-pub(crate) struct Looked {
+pub(crate) struct WatchedModel {
     world: Arc<World>,
     inner: Arc<dyn Provider>,
 }
 
-impl Looked {
+impl WatchedModel {
     pub(crate) fn new(world: Arc<World>, inner: Arc<dyn Provider>) -> Self {
         Self { world, inner }
     }
 }
 
-impl Provider for Looked {
+impl Provider for WatchedModel {
     fn model(&self) -> &Model {
         self.inner.model()
     }
@@ -165,12 +165,12 @@ fn sent(state: &mut State, mut request: Request) -> Request {
 }
 
 /// A model that needs no server.
-pub(crate) struct Simulated {
+pub(crate) struct SimulatedModel {
     world: Arc<World>,
     model: Model,
 }
 
-impl Simulated {
+impl SimulatedModel {
     pub(crate) fn new(world: Arc<World>) -> Self {
         Self {
             world,
@@ -203,7 +203,7 @@ impl Simulated {
             let input = Delta::InputJson(call.input.clone());
             events.extend(block(index + 1, start, input));
         }
-        let (cut, silent) = (state.chance.one_in(12), state.chance.one_in(12));
+        let (cut, silent) = (state.mishap(12), state.mishap(12));
         if cut || silent && state.will_be_stopped {
             events.truncate(1 + state.chance.below(events.len()));
             let (how, end) = match cut {
@@ -219,7 +219,7 @@ impl Simulated {
             _ => StopReason::ToolUse,
         };
         // Now and then the window is full.
-        let input_tokens = match state.chance.one_in(60) {
+        let input_tokens = match state.mishap(60) {
             true => 195_000,
             false => 100,
         };
@@ -242,7 +242,7 @@ fn block(index: usize, block: BlockStart, delta: Delta) -> [StreamEvent; 3] {
     ]
 }
 
-impl Provider for Simulated {
+impl Provider for SimulatedModel {
     fn model(&self) -> &Model {
         &self.model
     }

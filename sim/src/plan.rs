@@ -24,6 +24,8 @@ pub struct Plan {
 pub struct Process {
     /// Decides what the model and the tools do.
     pub seed: u64,
+    /// Its model is there, and ends what it says.
+    pub is_calm: bool,
     /// Number of the server of its model; `None` for a model that needs none.
     pub server: Option<usize>,
     /// What is done before its prompt.
@@ -104,6 +106,7 @@ impl Process {
     pub(crate) fn calm(seed: u64) -> Self {
         Self {
             seed,
+            is_calm: true,
             server: None,
             act: Act::Nothing,
             mail: Vec::new(),
@@ -127,6 +130,7 @@ impl Process {
         with(|process| process.mail.clear());
         with(|process| process.act = Act::Nothing);
         with(|process| process.server = None);
+        with(|process| process.is_calm = true);
         with(|process| process.inject_earlier(|moment| moment / 2));
         with(|process| process.inject_earlier(|moment| moment.saturating_sub(1)));
         simpler
@@ -153,6 +157,7 @@ impl Process {
         };
         Self {
             seed: chance.next(),
+            is_calm: false,
             server,
             act: match chance.below(16) {
                 0..=5 => Act::TakeOver,
@@ -183,6 +188,9 @@ impl Process {
 impl fmt::Display for Process {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "a process, seed {:#x}", self.seed)?;
+        if self.is_calm {
+            write!(f, ", calm")?;
+        }
         if let Some(server) = self.server {
             write!(f, ", at {}", servers::name(server))?;
         }

@@ -59,15 +59,13 @@ pub enum PlantedFault {
     AcknowledgedEarly,
     /// The beginning of a call is journalled with what comes after it.
     BegunTooLate,
-    /// What a call has left of files is not recorded.
-    FilesLeftNotRecorded,
     /// A copy of a session is empty.
     CopyEmpty,
 }
 
 impl PlantedFault {
     /// Those that the test finds, each with the law that it breaks.
-    pub const ALL: [(Self, Law); 23] = [
+    pub const ALL: [(Self, Law); 28] = [
         (Self::UnwrittenAcknowledged, Law::Kept),
         (Self::MessageLost, Law::Kept),
         (Self::StartNotJournalled, Law::Reported),
@@ -91,6 +89,11 @@ impl PlantedFault {
         (Self::RequestWithoutResult, Law::Accepted),
         (Self::CallIdChanged, Law::Accepted),
         (Self::QueueSyncIgnored, Law::Delivered),
+        (Self::WriteForgotten, Law::Kept),
+        (Self::SyncLate, Law::Kept),
+        (Self::AcknowledgedEarly, Law::Accepted),
+        (Self::BegunTooLate, Law::Reported),
+        (Self::CopyEmpty, Law::Continued),
     ];
 
     /// Returns whether only fleets can show it.

@@ -204,6 +204,8 @@ async fn live(world: &Arc<World>, process: &Process, rest: &Path) -> Result<Ende
     laws::shown(&all, &state)?;
     if reason == ExitReason::EndTurn {
         laws::at_rest(&all, &state, process.injection.is_none())?;
+    } else if *process == Process::calm(process.seed) {
+        return Err(Law::Ended.broken("a run that nothing comes upon has not ended as it should"));
     }
     Ok(Ended::ByItself)
 }
@@ -274,7 +276,7 @@ async fn run(
         session: store,
     });
     let ports = ports(world, simulated.clone(), process);
-    let tools = Toolbox::new(tools::Simulated::all(world));
+    let tools = Toolbox::new(tools::SimulatedTool::all(world));
     let stop = Stop::interrupt(world.state().interrupt.clone());
     let settings = settings(world);
     let (mut session, left) = if process.act == Act::TakeOver {
@@ -301,9 +303,9 @@ async fn run(
 pub(crate) fn ports(world: &Arc<World>, store: Arc<SimulatedStore>, process: &Process) -> Ports {
     let provider: Arc<dyn Provider> = match process.server {
         Some(server) => vendor::connect(world, server),
-        None => Arc::new(model::Simulated::new(world.clone())),
+        None => Arc::new(model::SimulatedModel::new(world.clone())),
     };
-    let provider = Arc::new(model::Looked::new(world.clone(), provider));
+    let provider = Arc::new(model::WatchedModel::new(world.clone(), provider));
     Ports {
         summarizer: provider.clone(),
         provider,

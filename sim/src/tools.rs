@@ -13,7 +13,7 @@ use crate::plant::PlantedFault;
 use crate::world::World;
 
 /// A tool that writes a line into the ledger, or only looks.
-pub(crate) struct Simulated {
+pub(crate) struct SimulatedTool {
     world: Arc<World>,
     spec: ToolSpec,
     kind: Kind,
@@ -28,7 +28,7 @@ enum Kind {
     Read,
 }
 
-impl Simulated {
+impl SimulatedTool {
     /// Returns the tools of a session.
     pub(crate) fn all(world: &Arc<World>) -> Vec<Arc<dyn Tool>> {
         let tool = |name: &str, kind| -> Arc<dyn Tool> {
@@ -91,7 +91,7 @@ impl Simulated {
 }
 
 #[async_trait]
-impl Tool for Simulated {
+impl Tool for SimulatedTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }

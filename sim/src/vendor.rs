@@ -26,6 +26,8 @@ use crate::model::{Call, Said};
 use crate::servers;
 use crate::world::World;
 
+/// Ways in which an answer is cut; from this number on it is whole.
+const WHOLE: usize = 3;
 /// Most pieces in which an answer comes.
 const PIECES: usize = 6;
 
@@ -102,8 +104,12 @@ impl Transport for Server {
             body["model"] = model.into();
         }
         self.check(protocol, &headers, &body);
-        let chosen = self.world.state().chance.below(24);
+        let (chosen, is_calm) = {
+            let mut state = self.world.state();
+            (state.chance.below(24), state.is_calm)
+        };
         let failure = match chosen {
+            _ if is_calm => None,
             0 => {
                 self.tell("is not reached");
                 return Err(io::ErrorKind::ConnectionRefused.into());
@@ -169,8 +175,11 @@ impl Server {
                 }
             }
         }
-        let how = state.chance.below(12);
-        if how < 3 {
+        let how = match state.chance.below(12) {
+            how if !state.is_calm => how,
+            _ => WHOLE,
+        };
+        if how < WHOLE {
             let at = state.chance.below(bytes.len());
             bytes.truncate(at);
         }

@@ -19,7 +19,7 @@ pub(crate) struct Workspace {
     /// Files with the calls that have changed them last, if their ends are not journalled. Nobody knows what they have left.
     unsettled: BTreeMap<PathBuf, ToolUseId>,
     /// Files that were unsettled when a process died: nobody can tell any more who has changed them.
-    strange: BTreeSet<PathBuf>,
+    unowned: BTreeSet<PathBuf>,
 }
 
 impl Workspace {
@@ -61,19 +61,19 @@ impl Workspace {
 
     /// A process begins: what the one before has not settled nobody will.
     pub(crate) fn begin(&mut self) {
-        self.strange
+        self.unowned
             .extend(std::mem::take(&mut self.unsettled).into_keys());
     }
 
-    /// All files are to be changed. Returns those that were strange before.
-    pub(crate) fn shake(&mut self) -> BTreeSet<PathBuf> {
+    /// All files are to be changed. Returns those that were unowned before.
+    pub(crate) fn forget_owners(&mut self) -> BTreeSet<PathBuf> {
         let files = (0..FILES).map(|number| self.folder.join(format!("file-{number}")));
-        std::mem::replace(&mut self.strange, files.collect())
+        std::mem::replace(&mut self.unowned, files.collect())
     }
 
-    /// The files were changed, and these are strange.
-    pub(crate) fn calm(&mut self, strange: BTreeSet<PathBuf>) {
-        self.strange = strange;
+    /// The files were changed, and these are unowned.
+    pub(crate) fn restore_owners(&mut self, unowned: BTreeSet<PathBuf>) {
+        self.unowned = unowned;
     }
 
     /// Returns what the files are.
@@ -85,12 +85,12 @@ impl Workspace {
     }
 
     /// Looks at the files after a way to what they were.
-    pub(crate) fn went(&self, wanted: &BTreeMap<PathBuf, String>) -> Result<(), Fault> {
+    pub(crate) fn check_files(&self, wanted: &BTreeMap<PathBuf, String>) -> Result<(), Fault> {
         let now = self.now();
         for number in 0..FILES {
             let path = self.folder.join(format!("file-{number}"));
             let (has, had) = (now.get(&path), wanted.get(&path));
-            if has != had && !self.strange.contains(&path) {
+            if has != had && !self.unowned.contains(&path) {
                 let what = format!("file-{number} has {has:?} in the place of {had:?}");
                 return Err(Law::Undone.broken(what));
             }

@@ -70,6 +70,8 @@ pub(crate) struct State {
     /// Whether the process is still to be killed or interrupted.
     pub(crate) will_be_stopped: bool,
     pub(crate) interrupt: CancellationToken,
+    /// Whether the model of the present process is there, and ends what it says.
+    pub(crate) is_calm: bool,
     /// Where the session is.
     paths: Paths,
     story: Story,
@@ -110,6 +112,11 @@ impl State {
         }
     }
 
+    /// Returns whether something comes upon the model, once in `times`.
+    pub(crate) fn mishap(&mut self, times: usize) -> bool {
+        self.chance.one_in(times) && !self.is_calm
+    }
+
     /// Returns whether a fault is planted, and shows itself now: once in `times`.
     pub(crate) fn planted(&mut self, plant: PlantedFault, times: usize) -> bool {
         self.plant == Some(plant) && self.chance.one_in(times)
@@ -147,6 +154,7 @@ impl World {
             injection: None,
             will_be_stopped: false,
             interrupt: CancellationToken::new(),
+            is_calm: false,
             paths,
             story,
             fault: None,
@@ -237,9 +245,12 @@ impl World {
 
     /// Tells what the disk has done.
     pub(crate) fn hear(&self) {
-        let told = self.disk.take_told();
+        let (told, unknown) = self.disk.take_told();
         let mut state = self.state();
         told.into_iter().for_each(|line| state.tell(line));
+        if let Some(what) = unknown {
+            state.fail(Law::Usable.broken(what));
+        }
     }
 
     /// Begins a process, whose files go to `rest` if it does not end by itself.
@@ -256,6 +267,7 @@ impl World {
         let _ = self.killed.notified().now_or_never();
         let mut state = self.state();
         state.chance = Chance::new(process.seed);
+        state.is_calm = process.is_calm;
         state.rounds = 0;
         state.late.clear();
         state.is_summary = false;

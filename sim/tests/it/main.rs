@@ -49,6 +49,7 @@ fn what_is_acknowledged_is_there_whichever_operation_of_the_disk_fails() {
         for event in [DiskEvent::Full, DiskEvent::Error, DiskEvent::PowerCut] {
             let process = Process {
                 seed: 0,
+                is_calm: false,
                 server: None,
                 act: Act::Nothing,
                 mail: Vec::new(),
