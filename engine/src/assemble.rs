@@ -153,12 +153,14 @@ pub async fn session(
         warnings,
     )?;
     let mut seals = None;
-    let recorded = (inputs.sandbox, &inputs.recorded_to);
-    let check = CheckInForce::from(check::of(config, recorded, store, &mut seals).await?);
+    let (sandbox, recorded_to) = (inputs.sandbox, &inputs.recorded_to);
+    let check = check::of(config, sandbox, recorded_to, store, &mut seals).await?;
+    let check = CheckInForce::from(check);
     let sources = Sources {
         check: check.clone(),
         subagents: subagents.clone(),
-        recorded,
+        sandbox,
+        recorded_to,
         store: store.clone(),
         skills: inputs.skills,
         active: inputs.active,

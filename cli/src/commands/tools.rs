@@ -76,7 +76,8 @@ pub fn layered(config: &Config, has_person: bool) -> Result<Layered, Error> {
         .as_ref()
         .and_then(|name| skills.get(name));
     let sources = Sources {
-        recorded: (&SandboxStatus::Off, &RecordedTo::default()),
+        sandbox: &SandboxStatus::Off,
+        recorded_to: &RecordedTo::default(),
         store: Arc::new(SessionStore::in_memory(&std::env::temp_dir())?),
         skills: &skills,
         active: active.map(|skill| &**skill),

@@ -1,7 +1,7 @@
 //! The check of a session (`--until`): where it runs, and what it may reach.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use ah_config::own_folder::OwnFolder;
@@ -35,14 +35,30 @@ fn none(project: &Path) -> Error {
 }
 
 /// Returns the folders of the project in which programs are looked for, if commands run in the folder `cwd`: those of `PATH` that are
-/// in it, but its own, whose files can be anything.
+/// in it, by their names and where these lead.
 fn programs(environment: &Environment, project: &Path, cwd: Option<&Path>) -> BTreeSet<PathBuf> {
     let cwd = cwd.unwrap_or(project);
     let path = environment.get("PATH").unwrap_or_default();
     let folders = path.split(':').map(|folder| cwd.join(folder));
-    let folders = folders.map(|folder| folder.components().collect::<PathBuf>());
-    let below = folders.filter_map(|folder| folder.strip_prefix(project).ok().map(Path::to_owned));
-    below.filter(|folder| *folder != Path::new("")).collect()
+    // What is not there yet is meant by its name.
+    let folders = folders.flat_map(|folder| [folder.canonicalize().ok(), Some(plain(&folder))]);
+    let below = folders
+        .flatten()
+        .map(|folder| folder.strip_prefix(project).map(Path::to_owned));
+    below.flatten().collect()
+}
+
+/// Returns a path without `.` and `..`.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir => drop(plain.pop()),
+            component => plain.push(component),
+        }
+    }
+    plain
 }
 
 /// Returns what was recorded of a check, if the model is a recording.
@@ -60,7 +76,8 @@ fn replayed(model: &str, environment: &Environment, command: &str) -> Option<Vec
 /// If the files cannot be sealed, or the check cannot be confined here.
 pub async fn of(
     config: &Config,
-    (status, recorded_to): (&SandboxStatus, &RecordedTo),
+    sandbox: &SandboxStatus,
+    recorded_to: &RecordedTo,
     store: &SessionStore,
     told: &mut Option<String>,
 ) -> Result<Option<Arc<dyn Check>>, Error> {
@@ -102,7 +119,10 @@ pub async fn of(
         }
     });
     // What cannot be confined is said before anything was asked.
-    for_check(config, &place, (&[], &[]))?;
+    let probed = (config.clone(), place.clone());
+    let probe = move || for_check(&probed.0, &probed.1, (&[], &[])).map(drop);
+    let probed = tokio::task::spawn_blocking(probe).await;
+    probed.map_err(|error| failed(error.to_string()))??;
     let cwd = { config.environment.cwd().canonicalize() }.ok();
     let below = { cwd.iter() }.find_map(|cwd| cwd.strip_prefix(&project).ok().map(Path::to_owned));
     let hidden = ah_tools::denied_files(&config.permissions().hidden());
@@ -124,7 +144,7 @@ pub async fn of(
         outputs: store.outputs().to_owned(),
         shell: Shell::new(&config.environment).program,
         confine,
-        is_fresh: status.confined().is_none(),
+        is_fresh: sandbox.confined().is_none(),
     });
     let verifier = verifier.await.map_err(failed)?;
     *told = Some(seals(verifier.sealed()));

@@ -45,19 +45,20 @@ pub fn in_prompt(prompt: String, config: Config) -> Result<(String, Config), Err
 pub(crate) async fn check_of(
     (command, mode): (Option<&str>, PermissionMode),
     mut config: Config,
-    (status, recorded_to): (&SandboxStatus, &RecordedTo),
+    sandbox: &SandboxStatus,
+    recorded_to: &RecordedTo,
     store: &SessionStore,
     tell: TellSealed<'_>,
 ) -> Result<Arc<dyn Check>, Error> {
     if let Some(command) = command.filter(|command| config.check.command() != Some(command)) {
         may_change(&config.check)?;
         config.permission_mode.value = mode;
-        let ruled = Ruled::of(&config).for_lines(&config, std::iter::empty(), status);
+        let ruled = Ruled::of(&config).for_lines(&config, std::iter::empty(), sandbox);
         may_run(command, &ruled)?;
     }
     let config = aimed(config, command)?;
     let mut told = None;
-    let sealed = check::of(&config, (status, recorded_to), store, &mut told).await?;
+    let sealed = check::of(&config, sandbox, recorded_to, store, &mut told).await?;
     told.iter().for_each(|text| tell(text));
     sealed.ok_or_else(|| none(&config.project_root))
 }

@@ -67,7 +67,8 @@ impl InWorktrees {
             .await
             .map_err(|error| Error::failure(error.to_string()))?;
         let sources = Sources {
-            recorded: (probe.status(), &RecordedTo::default()),
+            sandbox: probe.status(),
+            recorded_to: &RecordedTo::default(),
             store: self.store.clone(),
             skills: &self.skills,
             active: None,

@@ -41,7 +41,8 @@ impl SetGoalTool {
     pub fn new(
         check: CheckInForce,
         config: Config,
-        (sandbox, recorded_to): (&SandboxStatus, &RecordedTo),
+        sandbox: &SandboxStatus,
+        recorded_to: &RecordedTo,
         store: Arc<SessionStore>,
     ) -> Self {
         let description = "Proposes a goal to the user, who is asked: a shell command, run on a copy of the project each time you end \
@@ -95,7 +96,10 @@ impl Tool for SetGoalTool {
             question: format!("Work until `{condition}` passes?"),
             header: "Goal".to_owned(),
             options: vec![
-                option(YES, "it is run on a copy of the project"),
+                option(
+                    YES,
+                    "it is run on a copy of the project; tests count as they are now, with what the model has changed so far",
+                ),
                 option("No", "runs end when the model ends its turn"),
             ],
             is_multiple: false,
@@ -134,8 +138,8 @@ impl Tool for SetGoalTool {
         let config = self.config.clone();
         // The user was asked about this very command.
         let agreed = (Some(condition), PermissionMode::BypassPermissions);
-        let recorded = (&self.sandbox, &self.recorded_to);
-        let check = check_of(agreed, config, recorded, &self.store, &tell).await;
+        let (sandbox, recorded_to) = (&self.sandbox, &self.recorded_to);
+        let check = check_of(agreed, config, sandbox, recorded_to, &self.store, &tell).await;
         match check {
             Ok(check) => self.check.set(Some(check)),
             Err(error) => return Output::error(error.in_one_line()),

@@ -25,8 +25,10 @@ use crate::confinement::SandboxStatus;
 
 /// Inputs of a session's tools.
 pub struct Sources<'a> {
-    /// The sandbox of commands, and the file that the session is recorded to.
-    pub recorded: (&'a SandboxStatus, &'a RecordedTo),
+    /// The sandbox of commands.
+    pub sandbox: &'a SandboxStatus,
+    /// The file that the session is recorded to.
+    pub recorded_to: &'a RecordedTo,
     /// The store of the session, which keeps whole outputs.
     pub store: Arc<SessionStore>,
     /// All skills.
@@ -50,7 +52,7 @@ pub async fn layered(sources: Sources<'_>, config: &Config) -> (Layered, Vec<Str
     let mut workspace = Workspace::new(environment.cwd(), environment.home(), &protected);
     let mut shell = Shell::new(environment);
     shell.output_cap = config.tools.max_tool_output_bytes.value;
-    if let Some(confined) = sources.recorded.0.confined() {
+    if let Some(confined) = sources.sandbox.confined() {
         workspace = workspace.confined(Arc::new(confined.sandbox.confinement().clone()));
         shell.environment.clone_from(&confined.variables);
         shell.sandbox = Some(confined.sandbox.clone());
@@ -121,7 +123,8 @@ fn built_in(sources: Sources<'_>, loader: &ToolLoader, config: &Config) -> Layer
         SetGoalTool::new(
             sources.check.clone(),
             config.clone(),
-            sources.recorded,
+            sources.sandbox,
+            sources.recorded_to,
             sources.store.clone(),
         )
     });

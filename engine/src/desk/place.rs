@@ -147,9 +147,10 @@ impl Place for OpenPlace {
         tell: TellSealed<'_>,
     ) -> Result<Arc<dyn Check>, Refusal> {
         let config = self.opening.config.clone();
-        let recorded = (self.opening.probe.status(), &self.recorded_to);
+        let (sandbox, recorded_to) = (self.opening.probe.status(), &self.recorded_to);
         let store = self.open_store()?;
-        let sealed = assemble::goal::check_of((command, mode), config, recorded, &store, tell);
+        let asked = (command, mode);
+        let sealed = assemble::goal::check_of(asked, config, sandbox, recorded_to, &store, tell);
         sealed.await.map_err(|error| refusal(&error))
     }
 

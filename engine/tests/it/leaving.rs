@@ -144,7 +144,8 @@ async fn all(config: &Config, status: &SandboxStatus) -> BTreeMap<String, Arc<dy
     let skills = Arc::new(Skills::default());
     let warn = ah_engine::warn::no_warnings();
     let sources = tools::Sources {
-        recorded: (status, &RecordedTo::default()),
+        sandbox: status,
+        recorded_to: &RecordedTo::default(),
         store: Arc::new(SessionStore::in_memory(&std::env::temp_dir()).unwrap()),
         skills: &skills,
         active: None,

@@ -69,7 +69,8 @@ impl SessionWorker {
         let mut told = None;
         let made = check::of(
             &opening.config,
-            (opening.probe.status(), &self.recorded_to),
+            opening.probe.status(),
+            &self.recorded_to,
             &self.store,
             &mut told,
         )
