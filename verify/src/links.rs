@@ -53,10 +53,10 @@ impl Links {
         ways.map(Path::to_owned).collect()
     }
 
-    /// Whether a link on a path leads out of the project.
-    pub(crate) fn leads_out(&self, path: &Path) -> bool {
+    /// Whether a link on a path leads out of the project, or to what is left out of it.
+    pub(crate) fn leads_out(&self, path: &Path, tree: &Tree) -> bool {
         let mut targets = path.ancestors().filter_map(|above| self.targets.get(above));
-        targets.any(BTreeSet::is_empty)
+        targets.any(|targets| !targets.iter().any(|target| tree.has(target)))
     }
 
     /// Returns a path, and the paths that links lead it to.

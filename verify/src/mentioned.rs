@@ -25,17 +25,13 @@ pub(crate) fn bases(text: &str, beside: &Path, tree: &Tree) -> Vec<PathBuf> {
     let mut bases = vec![PathBuf::new()];
     bases.extend((beside != Path::new("")).then(|| beside.to_owned()));
     let first = bases.len();
-    let is_there = |path: &PathBuf| {
-        let below = tree.0.range(path.clone()..).next();
-        below.is_some_and(|(found, _)| found.starts_with(path))
-    };
     let is_folder = |path: &PathBuf| tree.0.get(path).is_none_or(Status::is_link);
     let folders = words(text).zip(words(text).skip(1));
     for (_, folder) in folders.filter(|(before, _)| ENTERING.contains(before)) {
         let entered: Vec<_> = { bases.iter().enumerate() }
             .filter_map(|(at, base)| Some((at, plain(&base.join(folder))?)))
             // What is not there yet can be anything: not each of these in each other.
-            .filter(|(at, path)| *at < first || is_there(path))
+            .filter(|(at, path)| *at < first || tree.has(path))
             .map(|(_, path)| path)
             .filter(|path| !bases.contains(path) && is_folder(path))
             .collect();

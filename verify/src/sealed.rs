@@ -151,10 +151,7 @@ impl Sealed {
         };
         let meant = words(command).flat_map(|word| sealed.found(word, sealed.places(), tree));
         sealed.of_command = meant.collect();
-        let taken = tree
-            .0
-            .iter()
-            .filter(|it| sealed.is_taken(it.0, Shape::of(it.1)));
+        let taken = { tree.0.iter() }.filter(|it| sealed.is_taken(it.0, Shape::of(it.1)));
         sealed.modules = Arc::new(taken.map(|it| it.0.clone()).collect());
         sealed.named = Arc::new(named(&top, tree, command, &sealed));
         sealed.named = Arc::new(sealed.with_ways(tree));
@@ -192,17 +189,16 @@ impl Sealed {
         let kept = kept.filter(|(path, _)| !self.is_exception(path));
         files.extend(kept.map(|(path, entry)| (path.clone(), entry.clone())));
         let links = Arc::make_mut(&mut self.links);
-        before
-            .files
-            .iter()
-            .for_each(|(path, entry)| links.add(path, entry));
+        for (path, entry) in &before.files {
+            links.add(path, entry);
+        }
         self.files = Arc::new(files);
         self.named = Arc::new(self.named.union(&before.named).cloned().collect());
         self.modules = Arc::new(before.modules.clone());
         self
     }
 
-    /// Whether a path, at which something of this kind stands, is or would be one of a sealed file, or of a link on the way to one.
+    /// Whether a path, at which something of this kind stands, is or would be that of a sealed file, or of a link on the way to one.
     pub(crate) fn has(&self, path: &Path, status: &Status) -> bool {
         let is_meant = |name: &PathBuf| self.is_meant(name, status.is_link());
         let is_new = || self.is_taken(path, Shape::of(status)) && !self.modules.contains(path);
@@ -267,10 +263,10 @@ impl Sealed {
         paths.flat_map(|path| self.ends(&path, tree)).collect()
     }
 
-    /// Returns a path and those that links lead it to, if a file is there, or may be outside the project.
+    /// Returns a path and those that links lead it to, if a file is there, or may be where the project has no files.
     fn ends(&self, path: &Path, tree: &Tree) -> Vec<PathBuf> {
         let mut ends = self.links.ends(path);
-        let is_there = |end: &PathBuf| tree.0.contains_key(end) || self.links.leads_out(end);
+        let is_there = |end: &PathBuf| tree.0.contains_key(end) || self.links.leads_out(end, tree);
         if !ends.iter().any(is_there) {
             ends.clear();
         }
@@ -280,7 +276,9 @@ impl Sealed {
     /// Returns what is named, and the links on the way to each sealed file.
     fn with_ways(&self, tree: &Tree) -> BTreeSet<PathBuf> {
         let meant = tree.0.iter().flat_map(|(path, status)| {
-            let names = self.links.names(path).into_iter();
+            let names = self.links.names(path);
+            let is_led = names.len() > 1 || status.is_link();
+            let names = names.into_iter().filter(move |_| is_led);
             names.filter(|name| self.is_meant(name, status.is_link()))
         });
         let paths = meant.chain(self.named.iter().chain(self.places()).cloned());

@@ -66,6 +66,11 @@ async fn what_leads_to_a_sealed_file_is_sealed() {
             exchanges("checks", "a.sh"),
         ),
         (
+            "mkdir -p node_modules/m; echo '. ./product' > node_modules/m/run.sh; ln -s node_modules/m checks",
+            "sh checks/run.sh",
+            exchanges("checks", "run.sh"),
+        ),
+        (
             "mkdir -p good/x; echo '. ../../product' > good/x/run; ln -s good web",
             "cd web/x && sh ./run",
             exchanges("web", "run"),

@@ -191,6 +191,12 @@ impl Tree {
         Ok(all)
     }
 
+    /// Whether a file is at this path, or below it.
+    pub(crate) fn has(&self, path: &Path) -> bool {
+        let next = self.0.range(path.to_owned()..).next();
+        next.is_some_and(|(found, _)| found.starts_with(path))
+    }
+
     /// Returns a digest of another one and of what is known of these files without their contents; the other one if there are
     /// none.
     pub(crate) fn digest(&self, other: [u8; 32]) -> [u8; 32] {
