@@ -17,7 +17,7 @@ use crate::workspace::FILES;
 use crate::world::{State, World};
 
 /// Answers with calls in a run; the next one has none, so that each run ends.
-const ROUNDS: usize = 4;
+const ROUNDS: usize = 8;
 /// Requests of a run that ends, at most: those of its rounds, again for what breaks off and for mail.
 const MOST_ROUNDS: usize = 60;
 
@@ -57,7 +57,7 @@ impl Said {
     /// Returns the next answer.
     pub(crate) fn next(state: &mut State) -> Self {
         state.turns += 1;
-        let wants = !state.is_summary && state.rounds <= ROUNDS && !state.chance.one_in(3);
+        let wants = !state.is_summary && state.rounds <= ROUNDS && !state.chance.one_in(6);
         let calls = match wants || state.planted(PlantedFault::CallsForEver, 1) {
             true => 1 + state.chance.below(3),
             false => 0,
