@@ -75,10 +75,10 @@ pub fn patient(config: &Config, is_conversation: bool) -> Config {
 }
 
 /// Returns a configuration with what a person at a terminal waits for. In a conversation, the person may come back from a pause, so
-/// that the prompt cache is kept as long as that pays.
+/// that the prompt cache is kept as long as that pays; not where money is limited, as no limit counts what that costs.
 fn attended(mut config: Config, is_conversation: bool) -> Config {
     config.retry.retries = config.retry.retries.max(RETRIES_AT_TERMINAL);
-    if is_conversation {
+    if is_conversation && config.run.limits.max_budget_usd.is_none() {
         config.exchange.keep_warm.get_or_insert(Sourced {
             value: u32::MAX,
             origin: Origin::BuiltIn,
@@ -106,11 +106,13 @@ mod tests {
     /// Only where a person may come back, and unless it is set.
     #[test]
     fn a_conversation_at_a_terminal_is_kept_warm() {
-        for (is_conversation, set, expected) in [
-            (false, None, None),
-            (true, None, Some(u32::MAX)),
-            (true, Some(0), Some(0)),
-            (true, Some(2), Some(2)),
+        for (is_conversation, set, budget, expected) in [
+            (false, None, None, None),
+            (true, None, None, Some(u32::MAX)),
+            (true, None, Some(5.0), None),
+            (true, Some(0), None, Some(0)),
+            (true, Some(2), None, Some(2)),
+            (true, Some(2), Some(5.0), Some(2)),
         ] {
             let environment = Environment::default();
             let overlay = Overlay::default();
@@ -122,11 +124,12 @@ mod tests {
             );
             let mut config = config.unwrap();
             config.exchange.keep_warm = set.map(Sourced::typed);
+            config.run.limits.max_budget_usd = budget;
             let kept = attended(config, is_conversation)
                 .exchange
                 .keep_warm
                 .map(|set| set.value);
-            assert_eq!(kept, expected, "{is_conversation} {set:?}");
+            assert_eq!(kept, expected, "{is_conversation} {set:?} {budget:?}");
         }
     }
 }

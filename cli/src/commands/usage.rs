@@ -236,6 +236,7 @@ mod tests {
 
     fn call(provider: Option<&str>, model: &str, cost: Option<Cost>) -> ApiCall {
         ApiCall {
+            agent_id: None,
             message: None,
             at: Time(0),
             model: model.to_owned(),

@@ -546,6 +546,7 @@ impl Speaker {
                 output_tokens,
                 cache_creation_input_tokens,
                 cache_read_input_tokens,
+                reason: None,
                 ..
             } => {
                 self.lock().context_tokens = input_tokens

@@ -46,6 +46,8 @@ pub struct Diff {
 pub struct ApiCall {
     /// Id of the response, unless it has been deleted, or a tool has asked.
     pub message: Option<MessageId>,
+    /// Id of the subagent that it is of.
+    pub agent_id: Option<String>,
     /// Time of the end.
     pub at: Time,
     /// Model.
@@ -224,7 +226,10 @@ impl Tree {
         let heads = self.heads()?;
         let responses: HashMap<_, _> = heads
             .iter()
-            .filter_map(|head| Some((&head.message.id, head.message.response.as_ref()?)))
+            .filter_map(|head| {
+                let response = head.message.response.as_ref()?;
+                Some((&head.message.id, (response, &head.agent_id)))
+            })
             .collect();
         let events = self.events()?;
         let broken: HashMap<_, _> = events
@@ -255,7 +260,8 @@ impl Tree {
             else {
                 return None;
             };
-            let response = responses.get(&message_id);
+            let known = responses.get(&message_id);
+            let response = known.map(|(response, _)| *response);
             let reported = Usage {
                 input_tokens,
                 output_tokens,
@@ -265,6 +271,7 @@ impl Tree {
                 web_search_requests: 0,
             };
             Some(ApiCall {
+                agent_id: known.and_then(|(_, agent)| (*agent).clone()),
                 broken: broken.get(&message_id).copied(),
                 cache_miss: misses.get(&message_id).cloned(),
                 usage: response.map_or(reported, |response| response.usage),
@@ -351,6 +358,7 @@ impl Tree {
             let shares = details.own.as_ref().map(ModelUsage::by_tool);
             calls.extend(shares.into_iter().flatten().map(|share| ApiCall {
                 message: None,
+                agent_id: None,
                 at,
                 model: share.model,
                 provider: Some(share.provider),

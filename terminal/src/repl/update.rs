@@ -12,7 +12,7 @@ mod viewer;
 
 use std::time::{Duration, Instant};
 
-use ah_conversation::{EventKind, ExitReason, MailKind, TaskUpdate};
+use ah_conversation::{CallReason, EventKind, ExitReason, MailKind, TaskUpdate};
 use ah_render::Palette;
 use crossterm::event::Event;
 
@@ -72,14 +72,7 @@ fn apply(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
         Input::Suspend => return vec![Effect::Suspend],
         Input::Continued => return vec![Effect::Continue],
         Input::Output(text) => return vec![Effect::Output(text)],
-        Input::Written(text) | Input::Noted(text) => {
-            return app
-                .answer
-                .feed(&text)
-                .map(Effect::Print)
-                .into_iter()
-                .collect();
-        }
+        Input::Written(text) | Input::Noted(text) => return written(app, &text),
         Input::Event(kind) => {
             event(app, &kind);
             return viewer::renewal(app, &kind);
@@ -141,6 +134,11 @@ fn apply(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
         Input::Lend(lent) => return vec![Effect::Lend(lent)],
     }
     Vec::new()
+}
+
+fn written(app: &mut App, text: &str) -> Vec<Effect> {
+    let whole = app.answer.feed(text);
+    whole.map(Effect::Print).into_iter().collect()
 }
 
 fn attached(app: &mut App, picture: Attached) {
@@ -322,6 +320,7 @@ fn event(app: &mut App, kind: &EventKind) {
             output_tokens,
             cache_creation_input_tokens,
             cache_read_input_tokens,
+            reason: reason @ (None | Some(CallReason::Summary)),
             ..
         } => {
             let tokens = input_tokens
@@ -331,7 +330,8 @@ fn event(app: &mut App, kind: &EventKind) {
             if let Some(work) = &mut app.work {
                 work.tokens += tokens;
             }
-            if let Some(session) = &mut app.session {
+            // What a summary was made of is the context no more.
+            if let Some(session) = app.session.as_mut().filter(|_| reason.is_none()) {
                 session.context = tokens;
             }
         }
@@ -369,7 +369,7 @@ fn event_of_work(work: &mut Activity, beside: usize, kind: &EventKind) {
         } if *is_error || !work.looked.add(tool_name, tool_key, 0) => {
             work.looked = Looked::default();
         }
-        EventKind::ApiCallEnd { .. } => {
+        EventKind::ApiCallEnd { reason: None, .. } => {
             work.failures = (0, String::new());
             work.heard = None;
             // Where no call follows, they are all that the run waits for.

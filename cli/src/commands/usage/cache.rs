@@ -53,7 +53,7 @@ pub struct Warming {
 
 impl Warming {
     /// Returns what it saved in `calls` at the prices of `catalog`: what the request after a pause has read, it would have had to
-    /// write. What is asked beside the conversation ends no pause.
+    /// write. What is asked beside the conversation, or by a subagent, ends no pause.
     pub fn of(calls: &[ApiCall], catalog: &Catalog) -> Self {
         let mut sums = Self::default();
         let mut is_warm = false;
@@ -63,6 +63,7 @@ impl Warming {
                 sums.saved -= cost_of(call, catalog).unwrap_or_default();
                 is_warm = true;
             } else if matches!(call.reason, None | Some(CallReason::Summary))
+                && call.agent_id.is_none()
                 && std::mem::take(&mut is_warm)
             {
                 sums.saved += spared(call, catalog).unwrap_or_default();
@@ -140,6 +141,7 @@ mod tests {
     fn call(read: u64, written: u64, is_answer: bool) -> ApiCall {
         ApiCall {
             message: is_answer.then(|| MessageId::from("m")),
+            agent_id: None,
             at: Time(0),
             model: "claude-opus-4-6".to_owned(),
             provider: is_answer.then(|| "anthropic".to_owned()),
@@ -200,17 +202,18 @@ mod tests {
             reason: Some(reason),
             ..call(1_000_000, 0, false)
         };
-        for reason in [
-            CallReason::SideQuestion,
-            CallReason::Title,
-            CallReason::Refused,
-            CallReason::Tool,
+        let of_subagent = ApiCall {
+            agent_id: Some("agent".to_owned()),
+            ..call(1_000_000, 0, true)
+        };
+        for other in [
+            aside(CallReason::SideQuestion),
+            aside(CallReason::Title),
+            aside(CallReason::Refused),
+            aside(CallReason::Tool),
+            of_subagent,
         ] {
-            let calls = [
-                call(0, 1_000_000, true),
-                aside(reason),
-                call(1_000_000, 0, true),
-            ];
+            let calls = [call(0, 1_000_000, true), other, call(1_000_000, 0, true)];
             assert_eq!(Warming::of(&calls, &catalog), Warming::default());
             let calls = [&calls[..1], &[call(1_000_000, 0, false)], &calls[1..]].concat();
             let warming = Warming::of(&calls, &catalog);

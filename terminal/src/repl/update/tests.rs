@@ -1000,7 +1000,7 @@ fn what_a_run_waits_for_is_said() {
         };
         let started = Input::Background(Box::new((task, TaskUpdate::Started)));
         update(&mut app, started, now);
-        let end = EventKind::ApiCallEnd {
+        let end = |reason| EventKind::ApiCallEnd {
             message_id: "m".into(),
             input_tokens: 1,
             output_tokens: 1,
@@ -1009,9 +1009,18 @@ fn what_a_run_waits_for_is_said() {
             api_latency_ms: 1,
             model: "m".to_owned(),
             cost_usd: None,
-            reason: None,
+            reason,
         };
-        update(&mut app, Input::Event(Box::new(end)), now);
-        assert_eq!(app.work.as_ref().unwrap().label, label);
+        let work = |app: &App| {
+            let work = app.work.as_ref().unwrap();
+            (work.label.clone(), work.tokens)
+        };
+        // What is asked beside the conversation changes nothing.
+        let before = work(&app);
+        let warmed = end(Some(ah_conversation::CallReason::KeepWarm));
+        update(&mut app, Input::Event(Box::new(warmed)), now);
+        assert_eq!(work(&app), before);
+        update(&mut app, Input::Event(Box::new(end(None))), now);
+        assert_eq!(work(&app), (label.to_owned(), before.1 + 2));
     }
 }
