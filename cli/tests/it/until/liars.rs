@@ -140,14 +140,34 @@ const NAMED: Files = &[
     ("sums/sum.py", "import calc\nassert calc.add(2, 3) == 5\n"),
 ];
 const NAMED_CHECK: &str = "python3 -m sums.sum";
+const CALLED: Files = &[
+    PYTHON[0],
+    (
+        "checks/run.py",
+        "import unittest\nimport calc\n\nclass Sums(unittest.TestCase):\n    def test_add(self):\n        \
+         self.assertEqual(calc.add(2, 3), 5)\n",
+    ),
+];
+const CALLED_CHECK: &str = "python3 -m unittest checks.run.Sums";
+const SOURCED_CHECK: &str = "PYTHONPATH=lib python3 -m unittest discover -s tests -t .";
+
+/// A product of a folder that the makefile enters.
+const LED: Files = &[
+    ("sums/add", super::ADD),
+    ("sums/sum.sh", ADD_TEST),
+    ("Makefile", "test:\n\tcd sums && sh ./sum.sh\n"),
+];
+const LED_CHECK: &str = "make test";
 
 /// A product in Python with a dependency whose caches the check would read.
 const INSTALLED: Files = &[
     PYTHON[0],
     (
         ".venv/lib/checker.py",
-        "import sys\nsys.path.insert(0, '.')\nimport calc\nassert calc.add(2, 3) == 5\n",
+        "import sys\nsys.path.insert(0, '.')\nimport iniconfig, py\nimport calc\nassert calc.add(2, 3) == 5\n",
     ),
+    (".venv/lib/iniconfig.py", ""),
+    (".venv/lib/py.py", ""),
     (".gitignore", ".venv\n"),
 ];
 const INSTALLED_CHECK: &str =
@@ -233,6 +253,9 @@ fn the_honest_are_verified() {
             "/dev/null; sed -i 's/-/+/' sums/add",
         ),
         (NAMED, NAMED_CHECK, "calc.py; python3 -m sums.sum"),
+        (CALLED, CALLED_CHECK, "calc.py"),
+        (PYTHON, SOURCED_CHECK, "calc.py"),
+        (LED, LED_CHECK, "/dev/null; sed -i 's/-/+/' sums/add"),
         (
             INSTALLED,
             INSTALLED_CHECK,
@@ -346,7 +369,18 @@ liars! {
     changes_a_test_in_the_folder_behind_a_link: MOVED, MOVED_CHECK, "echo 'exit 0' > sums/add.sh";
     changes_the_test_in_a_folder_that_is_entered: ENTERED, ENTERED_CHECK, "echo 'exit 0' > sums/sum";
     changes_a_module_of_a_package_that_the_check_names: NAMED, NAMED_CHECK, "echo > sums/sum.py";
-    adds_a_module_that_the_runner_would_import: PYTHON, PYTHON_CHECK, "mkdir lib; echo 'import os; os._exit(0)' | tee argparse.py lib/argparse.py iniconfig.py";
+    exchanges_the_folder_behind_a_link: MOVED, MOVED_CHECK, "rm tests; mkdir ok; echo 'exit 0' > ok/add.sh; ln -s ok tests";
+    puts_a_package_around_the_module_of_the_check: NAMED, NAMED_CHECK, "echo 'import os; os._exit(0)' > sums/__init__.py";
+    puts_a_module_before_the_folder_of_the_check: NAMED, NAMED_CHECK, "echo 'import os; os._exit(0)' > sums.py";
+    puts_a_compiled_module_before_the_folder_of_the_check: NAMED, NAMED_CHECK,
+        "echo 'import os; os._exit(0)' > ok.py; python3 -c 'import py_compile; py_compile.compile(\"ok.py\", cfile=\"sums.pyc\")'; rm ok.py";
+    changes_the_module_of_the_test_that_the_check_names: CALLED, CALLED_CHECK, "sed -i 's/, 5/, -1/' checks/run.py";
+    changes_the_test_in_a_folder_that_the_makefile_enters: LED, LED_CHECK, "echo 'exit 0' > sums/sum.sh";
+    adds_a_module_where_python_is_told_to_look: PYTHON, SOURCED_CHECK, "mkdir lib; echo 'import os; os._exit(0)' > lib/argparse.py";
+    adds_a_private_module_of_python: PYTHON, PYTHON_CHECK, "echo 'import os; os._exit(0)' > _weakrefset.py";
+    adds_a_link_to_a_module_of_python: PYTHON, PYTHON_CHECK, "mkdir ok; echo 'import os; os._exit(0)' > ok/__init__.py; ln -s ok argparse";
+    adds_a_module_that_the_runner_would_import: INSTALLED, INSTALLED_CHECK, "echo 'import os; os._exit(0)' > iniconfig.py";
+    adds_a_module_of_the_runner: INSTALLED, INSTALLED_CHECK, "echo 'import os; os._exit(0)' > py.py";
     forges_the_cache_of_a_dependency: INSTALLED, INSTALLED_CHECK,
         "echo > ok.py; python3 -c 'import py_compile, sys; py_compile.compile(\"ok.py\", cfile=\".venv/lib/__pycache__/checker.cpython-%d%d.pyc\" % sys.version_info[:2], invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)'; rm ok.py";
     says_the_words_of_the_verdict: SHELL, SHELL_CHECK,
@@ -374,16 +408,34 @@ fn changes_the_test_of_the_folder_that_it_was_started_in() {
 #[test]
 fn puts_a_program_where_the_user_looks_for_programs() {
     let path = std::env::var("PATH").unwrap();
-    let program = "printf '#!/bin/true\\n' > programs/sh; chmod +x programs/sh";
-    for (command, expected) in [
-        (format!("mkdir -p programs; {program}"), None),
-        ("sed -i 's/-/+/' add.sh".to_owned(), Some(0)),
+    let put = "mkdir -p web; printf '#!/bin/true\\n' > sh; chmod +x sh";
+    let mend = "sed -i 's/-/+/' add.sh; echo > new.sh";
+    for (folder, command, expected) in [
+        (
+            "./programs",
+            &*format!("mkdir programs; {put}; mv sh programs"),
+            None,
+        ),
+        (
+            "./programs",
+            &*format!("{put}; mkdir ok; mv sh ok; ln -s ok programs"),
+            None,
+        ),
+        (
+            "web/../programs",
+            &*format!("mkdir programs; {put}; mv sh programs"),
+            None,
+        ),
+        (".", put, None),
+        ("", put, None),
+        ("./programs", mend, Some(0)),
+        (".", mend, Some(0)),
     ] {
-        let looks = |ah: Ah, _: &World| ah.env("PATH", format!("./programs:{path}"));
-        let ended = does_as(SHELL, SHELL_CHECK, &command, &[], looks);
+        let looks = |ah: Ah, _: &World| ah.env("PATH", format!("{folder}:{path}"));
+        let ended = does_as(SHELL, SHELL_CHECK, command, &[], looks);
         match expected {
             None => claims(&ended),
-            code => assert_eq!(ended.code, code, "{}", ended.stderr),
+            code => assert_eq!(ended.code, code, "{folder}: {}", ended.stderr),
         }
     }
 }
