@@ -152,10 +152,9 @@ pub async fn session(
         (&inputs.warn, inputs.extensions.around.clone()),
         warnings,
     )?;
-    let mut seals = None;
-    let (sandbox, recorded_to) = (inputs.sandbox, &inputs.recorded_to);
-    let check = check::of(config, sandbox, recorded_to, store, &mut seals).await?;
-    let check = CheckInForce::from(check);
+    let (sandbox, recorded_to, mut seals) = (inputs.sandbox, &inputs.recorded_to, None);
+    let check = check::of(config, sandbox, recorded_to, store, &mut seals);
+    let check = CheckInForce::from(check.await?);
     let sources = Sources {
         check: check.clone(),
         subagents: subagents.clone(),
@@ -186,10 +185,9 @@ pub async fn session(
     seals.iter().for_each(|text| audience.notice(text));
     let summarizer = summarizer(&provider, config, warnings)?;
     let is_hosted = inputs.host.is_some();
-    let (transcript, audience) =
-        hooks::transcript(store, config, is_hosted, audience, warnings).await?;
-    let (sandbox, given) = (inputs.sandbox, inputs.hooks);
-    let hooks = hooks::of(store, transcript, config, sandbox, &audience, given);
+    let transcribed = hooks::transcript(store, config, is_hosted, audience, warnings);
+    let (transcript, audience) = transcribed.await?;
+    let hooks = hooks::of(store, transcript, config, sandbox, &audience, inputs.hooks);
     let asked = (inputs.host, inputs.has_person);
     let options = ah_mcp::Options {
         outputs: Some(store.outputs().to_owned()),
@@ -197,7 +195,7 @@ pub async fn session(
     };
     // A host has the state of each server, in its first message and by request.
     let warn = (!is_hosted).then(|| inputs.warn.clone());
-    let tools = with_servers(tools, (config, inputs.sandbox), options, warn, warnings);
+    let tools = with_servers(tools, (config, sandbox), options, warn, warnings);
     let audience = decided_by_tool(audience, &tools, &config.run);
     let (audience, variables) = watched(audience, &config.environment, store.uuid(), warnings);
     let ports = Ports {
@@ -211,8 +209,8 @@ pub async fn session(
         rules: Arc::new(SettingsFiles::of(config)),
         hooks,
         pictures: Arc::new(ah_tools::checked_picture),
-        refusals: safety::refusals(inputs.sandbox),
-        command_files: safety::command_files(inputs.sandbox, store, config),
+        refusals: safety::refusals(sandbox),
+        command_files: safety::command_files(sandbox, store, config),
     };
     Ok((ports, tools, settings))
 }
