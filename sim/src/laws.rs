@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use ah_conversation::{MailKind, Message, MessageId, Role, ToolUseId};
+use ah_conversation::{ContentBlock, MailKind, Message, MessageId, Role, ToolUseId};
 
 use crate::law::{Fault, Law};
 use crate::world::State;
@@ -18,11 +18,19 @@ pub(crate) fn looked(call: &ToolUseId) -> String {
     format!("Looked for {call}.")
 }
 
-/// Looks at a request with these messages, after one with the messages `before`.
-pub(crate) fn request(messages: &[Arc<Message>], before: &[Arc<Message>]) -> Result<(), Fault> {
-    if !messages.starts_with(before) {
-        let same = before.iter().zip(messages).take_while(|(a, b)| a == b);
-        let at = same.count();
+/// Looks at a request with these messages, after one with the messages `before` to the same model or to another, which may not get
+/// what the first has thought.
+pub(crate) fn request(
+    messages: &[Arc<Message>],
+    before: &[Arc<Message>],
+    is_same_model: bool,
+) -> Result<(), Fault> {
+    let is_same = |(old, new): &(&Arc<Message>, &Arc<Message>)| match is_same_model {
+        true => old == new,
+        false => old.id == new.id && said(old).eq(said(new)),
+    };
+    let at = before.iter().zip(messages).take_while(is_same).count();
+    if at < before.len() {
         return Err(Law::Continued.broken(format!("message {at} is another than before")));
     }
     if messages
@@ -50,6 +58,19 @@ pub(crate) fn request(messages: &[Arc<Message>], before: &[Arc<Message>]) -> Res
         }
     }
     Ok(())
+}
+
+fn said(message: &Message) -> impl Iterator<Item = &ContentBlock> {
+    let is_thought = |block: &&ContentBlock| {
+        matches!(
+            block,
+            ContentBlock::Thinking { .. } | ContentBlock::RedactedThinking { .. }
+        )
+    };
+    message
+        .content
+        .iter()
+        .filter(move |block| !is_thought(block))
 }
 
 /// Looks at what a process has left, however it ended: at all messages, of every branch.

@@ -105,11 +105,15 @@ impl Provider for WatchedModel {
                 true => Arc::default(),
                 false => state.requested.clone(),
             };
-            if let Err(fault) = laws::request(&request.messages, &before) {
+            let model = self.inner.model();
+            let asked = (model.provider.clone(), model.name.clone());
+            let is_same_model = state.asked == asked;
+            if let Err(fault) = laws::request(&request.messages, &before, is_same_model) {
                 state.fail(fault);
             }
             if !state.is_summary {
                 state.requested = request.messages.clone();
+                state.asked = asked;
             }
             if state.rounds > MOST_ROUNDS {
                 state.fail(Law::Ended.broken(format!("a run has {MOST_ROUNDS} requests")));

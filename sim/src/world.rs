@@ -41,6 +41,8 @@ pub(crate) struct State {
     pub(crate) rounds: usize,
     /// Messages of the last request.
     pub(crate) requested: Arc<Vec<Arc<Message>>>,
+    /// Server and model that it went to.
+    pub(crate) asked: (String, String),
     /// What servers have given in answers that were read whole, by their names.
     pub(crate) given: BTreeMap<&'static str, Given>,
     /// The answer that is read, with its server, its id and its model.
@@ -138,6 +140,7 @@ impl World {
             calls: 0,
             rounds: 0,
             requested: Arc::default(),
+            asked: Default::default(),
             given: BTreeMap::new(),
             giving: None,
             looked: None,
