@@ -287,14 +287,14 @@ impl OpenQueue {
         Ok(())
     }
 
+    /// Replaces the row, since SQLite does not write one that is updated to what it was: the same steps write the same pages, whatever
+    /// the time is.
     fn show_holder(&self) -> Result<(), Failure> {
         let now = ah_ids::now().seconds();
         self.connection
             .prepare_cached(
-                "INSERT INTO session_lock (key, owner_pid, started_at, heartbeat_at) VALUES ('lock', ?1, ?2, ?2)
-                 ON CONFLICT (key) DO UPDATE SET
-                     started_at = CASE WHEN owner_pid = ?1 THEN started_at ELSE ?2 END,
-                     owner_pid = ?1, heartbeat_at = ?2",
+                "REPLACE INTO session_lock (key, owner_pid, started_at, heartbeat_at) VALUES ('lock', ?1, coalesce(
+                     (SELECT started_at FROM session_lock WHERE key = 'lock' AND owner_pid = ?1), ?2), ?2)",
             )?
             .execute(params![std::process::id(), now])?;
         Ok(())
