@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+use std::sync::{Mutex, PoisonError};
 
 use ah_testkit::script::{says, uses};
 use ah_testkit::server::Server;
@@ -149,8 +150,12 @@ fn a_server_that_repeats_the_key_does_not_get_it_shown() {
 /// What no other process finds: a key of the agent's environment.
 const CANARY: &str = "sk-canary-of-the-agent";
 
+/// Who looks into processes is alone: one that has just begun cannot have closed itself to others yet.
+static LOOKS: Mutex<()> = Mutex::new(());
+
 /// Runs the calls with the key in the environment; returns the results, joined.
 fn results_with_key(options: &[&str], turns: Vec<ah_provider::script::format::Turn>) -> String {
+    let _alone = LOOKS.lock().unwrap_or_else(PoisonError::into_inner);
     let world = World::new();
     let model = world.scenario("s", turns.into_iter().chain([says("Done.")]));
     let arguments = [options, &["-m", &model, "--", "go"]].concat();
