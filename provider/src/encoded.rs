@@ -4,6 +4,7 @@
 //! that both begin with. The cost of a turn therefore depends on its new messages, not on the length of the session. How
 //! a message is encoded is left to each API. Nothing here does I/O.
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 use ah_conversation::Message;
@@ -41,6 +42,8 @@ struct EncodedMessage<M> {
     /// Length of the bytes up to its end.
     end: usize,
     mark: M,
+    /// The digest of its bytes and of that of the message before it, once it was asked for.
+    said: OnceCell<String>,
 }
 
 impl<M: Copy + Default> Encoded<M> {
@@ -126,10 +129,22 @@ impl<M: Copy + Default> Conversation<M> {
         &self.bytes
     }
 
-    /// Returns the digest of the first messages, so many of them.
+    /// Returns the digest of the first messages, so many of them: that of each one continues the one before, so that what was
+    /// said long ago is not read again.
     fn said(&self, messages: usize) -> Option<String> {
-        let last = self.messages.get(messages.checked_sub(1)?)?;
-        Some(digest_of(self.bytes.first(last.end)))
+        let said = self.messages.get(..messages)?;
+        let known = said.iter().rposition(|it| it.said.get().is_some());
+        let (mut end, mut digest) = match known {
+            Some(at) => (said[at].end, said[at].said.get()?),
+            None => (0, &String::new()),
+        };
+        for message in &said[known.map_or(0, |at| at + 1)..] {
+            let bytes = self.bytes.between(end, message.end);
+            let before = [digest.as_bytes()];
+            let next = digest_of(before.into_iter().chain(bytes));
+            (end, digest) = (message.end, message.said.get_or_init(|| next));
+        }
+        (!said.is_empty()).then(|| digest.clone())
     }
 
     fn begins_like(&self, messages: &[Arc<Message>]) -> bool {
@@ -166,6 +181,7 @@ impl<M: Copy + Default> Conversation<M> {
                 message: message.clone(),
                 end: self.bytes.len(),
                 mark,
+                said: OnceCell::new(),
             });
         }
     }

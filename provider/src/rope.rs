@@ -25,13 +25,14 @@ impl Rope {
         bytes.iter().all(|byte| there.next() == Some(*byte))
     }
 
-    /// Returns the first `len` bytes, in pieces.
-    pub fn first(&self, len: usize) -> impl Iterator<Item = &[u8]> {
+    /// Returns the bytes from the offset `from` up to `to`, in pieces.
+    pub fn between(&self, from: usize, to: usize) -> impl Iterator<Item = &[u8]> {
         let pieces = self.sealed.iter().map(|piece| &piece[..]);
-        pieces.chain([&self.open[..]]).scan(len, |left, piece| {
-            let taken = piece.len().min(*left);
-            *left -= taken;
-            Some(&piece[..taken])
+        let mut end = 0;
+        pieces.chain([&self.open[..]]).map(move |piece| {
+            let start = end;
+            end += piece.len();
+            &piece[from.clamp(start, end) - start..to.clamp(start, end) - start]
         })
     }
 
@@ -115,6 +116,8 @@ mod tests {
             let from = plain.len() / 2;
             let rest = rope.split_by(from, &[], "").concat();
             prop_assert_eq!(&rest, &plain[from..]);
+            let middle: Vec<&[u8]> = rope.between(plain.len() / 3, from).collect();
+            prop_assert_eq!(middle.concat(), &plain[plain.len() / 3..from]);
             let split = rope.split_by(0, places, "--").concat();
             for place in places.iter().rev() {
                 plain.splice(place..place, *b"--");
