@@ -2,6 +2,9 @@
 //!
 //! Each module knows one group of tables or one file; only [`session`] and [`database`] decide the order in which they
 //! are used.
+//!
+//! A change that gives a row back, outside of a transaction, is made by `query_one`: SQLite stores it behind that row, where
+//! `query_row` does not look, and so would tell no failure of it.
 
 mod blocks;
 mod calls;
@@ -41,7 +44,7 @@ use std::time::Duration;
 
 use ah_conversation::StoreError;
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, ErrorCode, Params, Row, ffi};
+use rusqlite::{Connection, ErrorCode, ffi};
 
 /// Maximum wait for another process that writes the same database.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -198,20 +201,6 @@ fn free_bytes(path: &Path) -> Option<u64> {
     let existing = path.ancestors().find(|path| path.exists())?;
     let volume = rustix::fs::statvfs(existing).ok()?;
     Some(volume.f_bavail.saturating_mul(volume.f_frsize))
-}
-
-/// Returns the row that a change gives back, once the change is stored: `query_row` leaves before that, and tells no failure of it.
-fn given_back<T>(
-    connection: &Connection,
-    sql: &str,
-    params: impl Params,
-    read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
-) -> rusqlite::Result<Option<T>> {
-    let mut statement = connection.prepare(sql)?;
-    let mut rows = statement.query(params)?;
-    let row = rows.next()?.map(read).transpose()?;
-    while rows.next()?.is_some() {}
-    Ok(row)
 }
 
 /// Prepares a connection to a database that this process has made, or knows to be plain.

@@ -4,7 +4,7 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::{Failure, given_back};
+use super::Failure;
 
 /// Key of the only row.
 const KEY: &str = "session";
@@ -17,8 +17,7 @@ pub(super) fn was_released(connection: &Connection) -> Result<bool, Failure> {
 
 /// Starts a new epoch, held by this process, and returns it.
 pub(super) fn take(connection: &Connection) -> Result<i64, Failure> {
-    let epoch = given_back(
-        connection,
+    let epoch = connection.query_one(
         "INSERT INTO lease (key, epoch, owner, heartbeat_at) VALUES (?, 1, ?, ?)
          ON CONFLICT (key) DO UPDATE SET
              epoch = epoch + 1, owner = excluded.owner, heartbeat_at = excluded.heartbeat_at
@@ -26,7 +25,7 @@ pub(super) fn take(connection: &Connection) -> Result<i64, Failure> {
         params![KEY, owner(), ah_ids::now().seconds()],
         |row| row.get(0),
     )?;
-    Ok(epoch.ok_or(rusqlite::Error::QueryReturnedNoRows)?)
+    Ok(epoch)
 }
 
 /// Fails if another epoch has started.

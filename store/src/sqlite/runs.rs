@@ -12,9 +12,9 @@ use ah_conversation::{MailKind, Message, MessageId, SessionId, StoreError, Time}
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, TransactionBehavior, params};
 
+use super::Failure;
 use super::lock::Lock;
 use super::queued::{self, FILE};
-use super::{Failure, given_back};
 use crate::changes::Changes;
 use crate::fleet::{
     End, Fleet, LONGEST_PAUSE, NewRun, Run, RunId, RunRow, RunState, Timing, Waker, Wish, command,
@@ -170,8 +170,7 @@ impl Fleet for LocalFleet {
         )?;
         let now = ah_ids::now().0;
         self.with("cannot write", |connection| {
-            let id = given_back(
-                connection,
+            connection.query_one(
                 "INSERT INTO runs
                      (session, folder, model, priority, due_at, attempts, queued_at, answer_within, title, command)
                  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
@@ -188,8 +187,7 @@ impl Fleet for LocalFleet {
                     command::stored(&run.command),
                 ],
                 |row| row.get(0),
-            )?;
-            id.ok_or(rusqlite::Error::QueryReturnedNoRows)
+            )
         })
     }
 
@@ -200,8 +198,8 @@ impl Fleet for LocalFleet {
             let now = ah_ids::now().0;
             // A pause that ends later than any was begun before the clock was set back.
             let latest = now.saturating_add(milliseconds(LONGEST_PAUSE));
-            given_back(
-                    connection,
+            connection
+                .query_one(
                     "UPDATE runs SET state = 'running', owner = ?1, attempt = attempt + 1, beat_at = ?2
                      WHERE id = (
                          SELECT id FROM runs r
@@ -227,17 +225,19 @@ impl Fleet for LocalFleet {
                         })
                     },
                 )
+                .optional()
         })
     }
 
     async fn beat(&self, run: RunId, worker: &str) -> Result<Wish, StoreError> {
         let wish: Option<Option<String>> = self.with("cannot write", |connection| {
-            given_back(
-                    connection,
+            connection
+                .query_one(
                     "UPDATE runs SET beat_at = ? WHERE id = ? AND owner = ? AND state = 'running' RETURNING wish",
                     params![ah_ids::now().0, run, worker],
                     |row| row.get(0),
                 )
+                .optional()
         })?;
         Ok(wish.map_or(Wish::Leave, |word| Wish::of(word.as_deref())))
     }

@@ -2,11 +2,10 @@
 
 use ah_conversation::{Question, SessionId, StoreError, json};
 use async_trait::async_trait;
-use rusqlite::params;
+use rusqlite::{OptionalExtension as _, params};
 
 use super::LocalFleet;
 use crate::fleet::{Questions, Waiting, digest};
-use crate::sqlite::given_back;
 
 #[async_trait]
 impl Questions for LocalFleet {
@@ -38,13 +37,14 @@ impl Questions for LocalFleet {
         asker: &str,
     ) -> Result<Option<Vec<String>>, StoreError> {
         let answer: Option<String> = self.with("cannot write", |connection| {
-            given_back(
-                    connection,
+            connection
+                .query_one(
                     "UPDATE questions SET is_taken = 1 WHERE session = ? AND asker = ? AND answer IS NOT NULL
                      RETURNING answer",
                     params![session.as_str(), asker],
                     |row| row.get(0),
                 )
+                .optional()
         })?;
         Ok(answer.and_then(|answer| json::from_str(&answer).ok()))
     }

@@ -6,7 +6,6 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::LocalFleet;
 use crate::fleet::{NewRun, Schedule, Schedules, Start, command};
-use crate::sqlite::given_back;
 use crate::{OpenError, Queue, SessionStore};
 
 #[async_trait]
@@ -17,8 +16,7 @@ impl Schedules for LocalFleet {
 
     async fn schedule(&self, cron: &str, due: Time, run: &NewRun) -> Result<i64, StoreError> {
         self.with("cannot write", |connection| {
-            let number = given_back(
-                connection,
+            connection.query_one(
                 "INSERT INTO schedules
                      (cron, next_at, prompt, folder, model, priority, attempts, answer_within, title, command)
                  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING number",
@@ -35,8 +33,7 @@ impl Schedules for LocalFleet {
                     command::stored(&run.command),
                 ],
                 |row| row.get(0),
-            )?;
-            number.ok_or(rusqlite::Error::QueryReturnedNoRows)
+            )
         })
     }
 
