@@ -5,7 +5,9 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
+
+use crate::without_dots;
 
 /// All embedded files, by path.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -85,7 +87,7 @@ impl Embedded {
     /// Returns the absolute `path` without `.` and `..` if it lies below the virtual root, whether or not a file
     /// exists there; such a path is on no disk.
     pub fn place(path: &Path) -> Option<PathBuf> {
-        Some(plain(path)).filter(|path| path.starts_with(Self::ROOT))
+        Some(without_dots(path)).filter(|path| path.starts_with(Self::ROOT))
     }
 
     /// Whether the absolute `path` lies below the virtual root.
@@ -146,22 +148,10 @@ fn is_at_or_below(path: &str, folder: &str) -> bool {
 
 /// Returns the path relative to the root, if it lies below it.
 fn below_root(path: &Path) -> Option<String> {
-    let plain = plain(path);
+    // No symbolic links could change its meaning.
+    let plain = without_dots(path);
     let below = plain.strip_prefix(Embedded::ROOT).ok()?;
     below.to_str().map(str::to_owned)
-}
-
-/// Returns the path without `.` and `..`. No symbolic links could change its meaning.
-fn plain(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::ParentDir => _ = plain.pop(),
-            Component::CurDir => {}
-            part => plain.push(part),
-        }
-    }
-    plain
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ mod check;
 mod checkpoint;
 mod clock;
 mod command_line;
+mod dots;
 mod elicitation;
 mod embedded;
 pub mod encoding;
@@ -71,6 +72,7 @@ pub use checkpoint::{
 };
 pub use clock::{Clock, Time};
 pub use command_line::{CommandLine, Effect, PossibleFiles, SimpleCommand};
+pub use dots::without_dots;
 pub use elicitation::{Elicitation, ElicitationAnswer, Wanted};
 pub use embedded::{Embedded, EmbeddedEntry, EmbeddedError, EmbeddedFile};
 pub use environment::Environment;

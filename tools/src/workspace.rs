@@ -9,7 +9,7 @@ use std::io::{self, Cursor, Read, Seek};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use ah_conversation::{Access, Embedded, EmbeddedEntry, Input, Interface};
+use ah_conversation::{Access, Embedded, EmbeddedEntry, Input, Interface, without_dots};
 use ah_process::Confinement;
 
 use crate::file::{self, FileError};
@@ -138,7 +138,7 @@ impl Workspace {
 
     /// Returns the absolute path of `path` without `.` and `..`, if it leads through symbolic links.
     pub(crate) fn named(&self, path: &str) -> Option<PathBuf> {
-        let name = plain(&self.absolute(path));
+        let name = without_dots(&self.absolute(path));
         (name != self.resolve(path)).then_some(name)
     }
 
@@ -344,19 +344,6 @@ fn real_path(path: &Path) -> PathBuf {
         }
     }
     real
-}
-
-/// Returns the path without `.` and `..`, with symbolic links in it.
-fn plain(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::ParentDir => _ = plain.pop(),
-            Component::CurDir => {}
-            part => plain.push(part),
-        }
-    }
-    plain
 }
 
 fn parts(path: &Path) -> impl DoubleEndedIterator<Item = OsString> {

@@ -1,12 +1,12 @@
 //! The check of a session (`--until`): where it runs, and what it may reach.
 
 use std::collections::BTreeSet;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ah_config::own_folder::OwnFolder;
 use ah_config::{Config, Error, Origin};
-use ah_conversation::{Check, CheckRun, Environment, first_of};
+use ah_conversation::{Check, CheckRun, Environment, first_of, without_dots};
 use ah_store::SessionStore;
 use ah_tools::Shell;
 use ah_verify::{CheckPlan, Confine, Verifier};
@@ -41,24 +41,12 @@ fn programs(environment: &Environment, project: &Path, cwd: Option<&Path>) -> BT
     let path = environment.get("PATH").unwrap_or_default();
     let folders = path.split(':').map(|folder| cwd.join(folder));
     // What is not there yet is meant by its name.
-    let folders = folders.flat_map(|folder| [folder.canonicalize().ok(), Some(plain(&folder))]);
+    let folders =
+        folders.flat_map(|folder| [folder.canonicalize().ok(), Some(without_dots(&folder))]);
     let below = folders
         .flatten()
         .map(|folder| folder.strip_prefix(project).map(Path::to_owned));
     below.flatten().collect()
-}
-
-/// Returns a path without `.` and `..`.
-fn plain(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for component in path.components() {
-        match component {
-            Component::CurDir => {}
-            Component::ParentDir => drop(plain.pop()),
-            component => plain.push(component),
-        }
-    }
-    plain
 }
 
 /// Returns what was recorded of a check, if the model is a recording.
