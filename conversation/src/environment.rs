@@ -100,6 +100,11 @@ impl Environment {
         self.get("HOME").map(PathBuf::from)
     }
 
+    /// Returns whether the home directory is `folder`, or lies in it.
+    pub fn has_home_in(&self, folder: &Path) -> bool {
+        self.home().is_some_and(|home| home.starts_with(folder))
+    }
+
     /// Sets `name` where it is unset: for `env.d` files and the settings' `env`.
     pub fn set_default(&mut self, name: &str, value: &str) {
         if self.get(name).is_none() {

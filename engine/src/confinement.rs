@@ -538,9 +538,7 @@ fn real(path: &Path) -> PathBuf {
 fn project(environment: &Environment, project_root: &Path) -> PathBuf {
     let cwd = environment.cwd();
     let owner = |folder: &Path| fs::metadata(folder).ok().map(|metadata| metadata.uid());
-    let home = environment.home();
-    let holds_home = home.is_some_and(|home| home.starts_with(project_root));
-    let folder = if !holds_home && owner(cwd) == owner(project_root) {
+    let folder = if !environment.has_home_in(project_root) && owner(cwd) == owner(project_root) {
         project_root
     } else {
         cwd

@@ -32,9 +32,7 @@ pub(crate) fn for_check(
     }));
     // Whoever could write these could have written anything, and so could whoever works in the project.
     let project = &config.project_root;
-    let home = config.environment.home();
-    let is_around_home = home.is_some_and(|home| home.starts_with(project));
-    let project = (!is_around_home).then(|| project.clone());
+    let project = (!config.environment.has_home_in(project)).then(|| project.clone());
     let hidden = caches.iter().cloned().chain(project).map(Sourced::typed);
     let mut config = config.clone();
     config.sandbox.hide.extend(hidden);
