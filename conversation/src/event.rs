@@ -37,6 +37,14 @@ pub enum CallReason {
     Other,
 }
 
+impl CallReason {
+    /// Returns whether what a model was asked for this is a part of the conversation: an answer in it, which has no reason, or a
+    /// summary of it.
+    pub fn is_of_conversation(reason: Option<Self>) -> bool {
+        matches!(reason, None | Some(Self::Summary))
+    }
+}
+
 /// Kind of an event. The names and fields are a stable interface for programs that read them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event_type", rename_all = "snake_case")]

@@ -320,9 +320,9 @@ fn event(app: &mut App, kind: &EventKind) {
             output_tokens,
             cache_creation_input_tokens,
             cache_read_input_tokens,
-            reason: reason @ (None | Some(CallReason::Summary)),
+            reason,
             ..
-        } => {
+        } if CallReason::is_of_conversation(*reason) => {
             let tokens = input_tokens
                 + output_tokens
                 + cache_creation_input_tokens

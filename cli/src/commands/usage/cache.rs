@@ -62,7 +62,7 @@ impl Warming {
                 sums.requests += 1;
                 sums.saved -= cost_of(call, catalog).unwrap_or_default();
                 is_warm = true;
-            } else if matches!(call.reason, None | Some(CallReason::Summary))
+            } else if CallReason::is_of_conversation(call.reason)
                 && call.agent_id.is_none()
                 && std::mem::take(&mut is_warm)
             {

@@ -29,7 +29,7 @@ pub(super) fn add_usage(
         cache_creation_1h_input_tokens: 0,
         web_search_requests: 0,
     };
-    if matches!(reason, None | Some(CallReason::Summary)) {
+    if CallReason::is_of_conversation(*reason) {
         *sum += usage;
     }
     if reason.is_none() {
