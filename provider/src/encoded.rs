@@ -11,12 +11,10 @@ use ah_conversation::Message;
 use bytes::Bytes;
 
 use crate::held::{Held, digest_of, is_answer};
-use crate::rope::Rope;
+use crate::rope::{BETWEEN, Rope};
 
 /// Number of conversations that are kept: a session and its subagents share a provider.
 const CONVERSATIONS: usize = 4;
-/// What stands between two messages.
-const BETWEEN: &[u8] = b",";
 /// Replacement for a user message of white space only, which servers reject.
 pub const EMPTY_MESSAGE: &str = "(empty message)";
 

@@ -22,6 +22,7 @@ pub use self::quirks::{
 };
 pub use self::tags::{TextTags, ThinkTags};
 pub use self::text_calls::CallForm;
+pub(crate) use self::wire::NOT_SIGNED;
 use crate::auth::AUTHORIZATION;
 use crate::http_model::HttpModel;
 use crate::server::{Server, address};

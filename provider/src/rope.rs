@@ -2,6 +2,8 @@
 
 use bytes::Bytes;
 
+/// What stands between two items of a list.
+pub const BETWEEN: &[u8] = b",";
 /// Size from which on a piece is sealed: shared, and no longer written.
 const SEALED: usize = 64 << 10;
 
@@ -34,6 +36,13 @@ impl Rope {
             end += piece.len();
             &piece[from.clamp(start, end) - start..to.clamp(start, end) - start]
         })
+    }
+
+    /// Begins an item of a list: behind a comma, unless it is the first.
+    pub fn begin_item(&mut self) {
+        if self.len() > 0 {
+            self.push(BETWEEN);
+        }
     }
 
     /// Appends `bytes`.

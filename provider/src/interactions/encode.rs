@@ -56,9 +56,7 @@ impl RequestEncoder for Encoder {
             .encoded
             .conversation(&request.messages, |message, (), bytes| {
                 for step in steps(message, model, quirks) {
-                    if bytes.len() > 0 {
-                        bytes.push(b",");
-                    }
+                    bytes.begin_item();
                     bytes.push(&json(&step));
                 }
             });

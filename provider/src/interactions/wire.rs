@@ -8,6 +8,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::lenient::{label, or_default};
+use crate::openai::NOT_SIGNED;
 
 /// One event of a streamed interaction. The fields that are set depend on the type.
 #[derive(Deserialize)]
@@ -174,9 +175,9 @@ pub struct Tool<'a> {
 }
 
 impl Sent<'_> {
-    /// A thought in the place of one that this server has signed (ai.google.dev/gemini-api/docs/thought-signatures).
+    /// A thought in the place of one that this server has signed.
     pub const UNSIGNED: Self = Self::Thought {
-        signature: "skip_thought_signature_validator",
+        signature: NOT_SIGNED,
         summary: Vec::new(),
     };
 

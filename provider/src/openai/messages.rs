@@ -131,7 +131,7 @@ impl Writer<'_> {
         if self.mark.is_open {
             self.bytes.push(br"\n\n");
         } else {
-            self.begin();
+            self.bytes.begin_item();
             self.bytes.push(br#"{"role":"user","content":""#);
             self.mark.is_open = true;
             // Its offset is known when it ends.
@@ -266,14 +266,8 @@ impl Writer<'_> {
 
     fn message(&mut self, message: &wire::Message<'_>) {
         self.close();
-        self.begin();
+        self.bytes.begin_item();
         self.bytes.push(&json(message));
-    }
-
-    fn begin(&mut self) {
-        if self.bytes.len() > 0 {
-            self.bytes.push(b",");
-        }
     }
 
     /// Ends the open message.

@@ -316,10 +316,14 @@ pub struct ToolCall<'a> {
     pub opaque: Fields,
 }
 
+/// Stands for a signature that Gemini demands and never gave: that of another model's call
+/// (ai.google.dev/gemini-api/docs/thought-signatures).
+pub const NOT_SIGNED: &str = "skip_thought_signature_validator";
+
 impl ToolCall<'_> {
-    /// Says that the call is another model's, unless it came with a signature (ai.google.dev/gemini-api/docs/thought-signatures).
+    /// Says that the call is another model's, unless it came with a signature.
     pub fn sign(&mut self) {
-        let google = json!({"thought_signature": "skip_thought_signature_validator"});
+        let google = json!({"thought_signature": NOT_SIGNED});
         let field = self.opaque.entry("extra_content");
         field.or_insert_with(|| json!({ "google": google }));
     }

@@ -104,9 +104,7 @@ impl RequestEncoder for Encoder {
                     _ => inputs(message, model, quirks),
                 };
                 for input in inputs {
-                    if bytes.len() > 0 {
-                        bytes.push(b",");
-                    }
+                    bytes.begin_item();
                     bytes.push(&json(&input));
                 }
             });
