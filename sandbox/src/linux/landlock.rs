@@ -109,7 +109,7 @@ const DEVICES: &str = "/dev";
 
 /// Adds the rules for reading everything but devices, and what is hidden.
 fn readable(hidden: &[PathBuf], rules: &mut Vec<Rule>) -> SetupResult<()> {
-    let around = Around::new(hidden);
+    let mut around = Around::new(hidden);
     let top = Path::new("/");
     if around.hidden.contains(top) {
         return Ok(());
@@ -123,11 +123,11 @@ fn readable(hidden: &[PathBuf], rules: &mut Vec<Rule>) -> SetupResult<()> {
             let mut as_folder = File::options();
             as_folder.custom_flags(libc::O_PATH | libc::O_DIRECTORY);
             let _ = as_folder.read(true).open(&path);
-            around.add(&path, Access::READ, rules, &mut Basis::default());
+            around.add(&path, Access::READ, rules);
         }
     }
     let shared = Path::new(DEVICES).join("shm");
-    around.add(&shared, Access::READ, rules, &mut Basis::default());
+    around.add(&shared, Access::READ, rules);
     Ok(())
 }
 
@@ -199,8 +199,7 @@ pub(crate) fn is_new_enough() -> bool {
 
 fn rules(tier: Tier, layout: &Layout) -> (Vec<Rule>, Basis) {
     let mut rules = Vec::new();
-    let mut basis = Basis::default();
-    let around = match tier.has_namespaces() {
+    let mut around = match tier.has_namespaces() {
         true => None,
         false => Some(Around::new(&layout.masked)),
     };
@@ -209,7 +208,7 @@ fn rules(tier: Tier, layout: &Layout) -> (Vec<Rule>, Basis) {
             continue;
         }
         // With mounts of their own, hidden paths are covered already.
-        let Some(around) = &around else {
+        let Some(around) = &mut around else {
             rules.push(Rule::new(&mount.path, rights(mount.access)));
             continue;
         };
@@ -218,11 +217,8 @@ fn rules(tier: Tier, layout: &Layout) -> (Vec<Rule>, Basis) {
             let seen = mount.identity.map(Seen::Inode);
             rules.push(Rule { seen, ..rule });
         } else {
-            around.add(&mount.path, mount.access, &mut rules, &mut basis);
+            around.add(&mount.path, mount.access, &mut rules);
         }
-    }
-    if let Some(around) = around {
-        basis.hidden = around.found;
     }
     // What is read in these folders has rules of its own.
     let unread = rights(Access::ALL) & !(AccessFs::ReadFile | AccessFs::Execute);
@@ -254,7 +250,8 @@ fn rules(tier: Tier, layout: &Layout) -> (Vec<Rule>, Basis) {
         // The kernel consults Landlock about files of other processes.
         rules.push(Rule::new("/proc", rights(Access::READ)));
     }
-    (rules, basis)
+    let basis = around.map(|around| around.basis);
+    (rules, basis.unwrap_or_default())
 }
 
 /// What rules around hidden files were made of. They hold for what was there then, so they are of use for a command only if the same
@@ -314,7 +311,8 @@ fn is_settled((_, changed): &Stamp) -> bool {
 struct Around<'a> {
     /// In an order in which what is below a path comes next.
     hidden: BTreeSet<&'a Path>,
-    found: Vec<(PathBuf, Option<Identity>)>,
+    /// What was looked at for the rules so far.
+    basis: Basis,
     /// By which they are known under a name that they have been given meanwhile.
     inodes: HashSet<Identity>,
 }
@@ -327,12 +325,15 @@ impl<'a> Around<'a> {
         Self {
             hidden: hidden.iter().map(PathBuf::as_path).collect(),
             inodes: found.iter().filter_map(|(_, inode)| *inode).collect(),
-            found,
+            basis: Basis {
+                hidden: found,
+                listed: Vec::new(),
+            },
         }
     }
 
     /// Adds the rules that give this access to what is at a path and below, but for what is hidden.
-    fn add(&self, path: &Path, access: Access, rules: &mut Vec<Rule>, basis: &mut Basis) {
+    fn add(&mut self, path: &Path, access: Access, rules: &mut Vec<Rule>) {
         let is_hidden = |found: &Metadata| self.inodes.contains(&Known::of(found).inode);
         let Ok(found) = fs::symlink_metadata(path) else {
             return;
@@ -347,13 +348,12 @@ impl<'a> Around<'a> {
             return;
         }
         rules.push(rule(AccessFs::ReadDir.into()));
-        basis
-            .listed
-            .push((path.to_owned(), stamp(path).filter(is_settled)));
+        let seen = stamp(path).filter(is_settled);
+        self.basis.listed.push((path.to_owned(), seen));
         for entry in fs::read_dir(path).into_iter().flatten().flatten() {
             // The target of a link has rules at its own path.
             if entry.file_type().is_ok_and(|kind| !kind.is_symlink()) {
-                self.add(&entry.path(), access, rules, basis);
+                self.add(&entry.path(), access, rules);
             }
         }
     }
