@@ -19,7 +19,7 @@ use crate::disk::SimulatedDisk;
 use crate::law::{Fault, Law, unusable};
 use crate::plan::{Act, Process};
 use crate::plant::PlantedFault;
-use crate::play::{Playable, Played};
+use crate::play::{Playable, Played, simpler};
 use crate::process::{TOO_LONG, folder, ports, runtime, settings, stored};
 use crate::store::{SimulatedStore, now};
 use crate::world::{Sent, Story, World};
@@ -114,20 +114,8 @@ impl Playable for FleetPlan {
     }
 
     fn simpler(&self) -> Vec<Self> {
-        let mut plans = Vec::new();
-        for at in 0..self.steps.len() {
-            let mut plan = self.clone();
-            plan.steps.remove(at);
-            plans.push(plan);
-        }
-        for at in 0..self.steps.len() {
-            for process in self.steps[at].process.simpler() {
-                let mut plan = self.clone();
-                plan.steps[at].process = process;
-                plans.push(plan);
-            }
-        }
-        plans
+        let plans = simpler(&self.steps, |step| &mut step.process);
+        plans.map(|steps| Self { steps }).collect()
     }
 
     fn parts(&self) -> usize {

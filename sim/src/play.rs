@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::law::Fault;
+use crate::plan::Process;
 use crate::plant::PlantedFault;
 
 /// Something that is made from a number, and played.
@@ -15,6 +16,27 @@ pub trait Playable: Clone + fmt::Debug {
 
     /// Returns how many processes it has.
     fn parts(&self) -> usize;
+}
+
+/// Returns the parts of a plan without each of them, and then with less in the process of each.
+pub(crate) fn simpler<T: Clone>(
+    parts: &[T],
+    process: impl Fn(&mut T) -> &mut Process,
+) -> impl Iterator<Item = Vec<T>> {
+    let mut plans = Vec::new();
+    for at in 0..parts.len() {
+        let mut fewer = parts.to_vec();
+        fewer.remove(at);
+        plans.push(fewer);
+    }
+    for at in 0..parts.len() {
+        for less in process(&mut parts[at].clone()).simpler() {
+            let mut other = parts.to_vec();
+            *process(&mut other[at]) = less;
+            plans.push(other);
+        }
+    }
+    plans.into_iter()
 }
 
 /// What a session has come to.

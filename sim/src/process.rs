@@ -22,7 +22,7 @@ use crate::disk::SimulatedDisk;
 use crate::law::{Fault, Law, unusable};
 use crate::plan::{Act, Plan, Process};
 use crate::plant::PlantedFault;
-use crate::play::{Playable, Played};
+use crate::play::{Playable, Played, simpler};
 use crate::store::{self, SimulatedStore};
 use crate::world::{Story, World};
 use crate::{acts, laws, model, tools, vendor};
@@ -125,20 +125,8 @@ impl Playable for Plan {
     }
 
     fn simpler(&self) -> Vec<Self> {
-        let mut plans = Vec::new();
-        for at in 0..self.processes.len() {
-            let mut plan = self.clone();
-            plan.processes.remove(at);
-            plans.push(plan);
-        }
-        for at in 0..self.processes.len() {
-            for process in self.processes[at].simpler() {
-                let mut plan = self.clone();
-                plan.processes[at] = process;
-                plans.push(plan);
-            }
-        }
-        plans
+        let plans = simpler(&self.processes, |process| process);
+        plans.map(|processes| Self { processes }).collect()
     }
 
     fn parts(&self) -> usize {
