@@ -103,8 +103,10 @@ async function open(session, message) {
   if (matchMedia(NARROW).matches) document.body.dataset.panel = '';
   arrange();
   mark(session);
-  list();
-  if (!session && !source.isReadOnly) return begin();
+  if (!session && !source.isReadOnly) {
+    list();
+    return begin();
+  }
   view = new SessionView(source, session, message, go, list);
   const own = view;
   try {
@@ -128,18 +130,20 @@ function begin() {
   composer.focus();
 }
 
+/// Shows the sessions as they are now; returns them.
 async function list() {
-  if (source.isReadOnly) return;
+  if (source.isReadOnly) return [];
   try {
     const known = await source.list();
-    if (JSON.stringify(known) === JSON.stringify(sessions)) return;
+    if (JSON.stringify(known) === JSON.stringify(sessions)) return sessions;
     if (sessions) notice(sessions, known);
     sessions = known;
   } catch (error) {
     if (error.status === 401) go(null);
-    return;
+    return sessions ?? [];
   }
   listed();
+  return sessions;
 }
 
 /// Shows the sessions whose titles have the words that are searched for.

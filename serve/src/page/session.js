@@ -13,7 +13,7 @@ const NEAR = 120;
 /// What is said at a session that came with the folder.
 const STRANGE = 'This session was not made by you. You can read it. Once you continue it, it counts as one of yours.';
 
-/// The view of a session. `go(session, message)` opens another place; `changed()` is called when a run begins, asks or ends.
+/// The view of a session. `go(session, message)` opens another place; `changed()` is called when a run begins, asks or ends; it gives the list of sessions.
 export class SessionView {
   #source;
   #session;
@@ -63,7 +63,7 @@ export class SessionView {
   /// Shows it.
   async open() {
     const source = this.#source;
-    const [tree, listed] = await Promise.all([source.tree(this.#session), source.isReadOnly ? [] : source.list()]);
+    const [tree, listed] = await Promise.all([source.tree(this.#session), this.#changed()]);
     if (this.#stop.signal.aborted) return;
     const isElsewhere = this.#at !== null && tree.nodes.some(it => it.id === this.#at);
     if (!isElsewhere) this.#at = null;
