@@ -12,6 +12,7 @@ use ah_agent::{Controls, Session, SessionChange};
 use ah_conversation::{
     Model, Models, PermissionMode, Permissions, ServerStatus, Servers, StoreError, Tasks, Thinking,
 };
+use ah_desk::Place;
 use serde_json::{Map, Value, json};
 
 use super::Pipes;
@@ -19,7 +20,6 @@ use super::context::{self, ContextParts};
 use super::lock::lock;
 use super::speaker::Speaker;
 use super::wire::{ControlRequest, RequestError, mode};
-use ah_desk::Place;
 
 /// Handles of an open session that can be used during a run.
 pub(crate) struct Handles {

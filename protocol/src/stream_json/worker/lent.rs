@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use ah_agent::{RunFailure, RunOutcome, SessionChange, Stop};
 use ah_conversation::{ContentBlock, ExitReason, StoreError};
-
-use super::Worker;
 use ah_desk::ExpandedPrompt;
 
+use super::Worker;
 use crate::Engaged;
 
 impl Worker {
