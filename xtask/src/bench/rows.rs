@@ -481,10 +481,10 @@ fn size(pair: &Pair) -> Result<Vec<Row>> {
     }])
 }
 
-fn repeat<T>(times: usize, mut measure: impl FnMut() -> Result<T>) -> Result<Vec<T>> {
+pub(super) fn repeat<T>(times: usize, mut measure: impl FnMut() -> Result<T>) -> Result<Vec<T>> {
     (0..times).map(|_| measure()).collect()
 }
 
-fn median_of<T, V: Copy + Ord>(measured: &[T], value: impl Fn(&T) -> V) -> V {
+pub(super) fn median_of<T, V: Copy + Ord>(measured: &[T], value: impl Fn(&T) -> V) -> V {
     median(measured.iter().map(value).collect())
 }
