@@ -16,6 +16,8 @@ pub(super) const BLOCK: &str = concat!(
     needed_output!(),
     " END"
 );
+/// Condition for the blocks of a row of `messages`.
+pub(super) const OF_MESSAGE: &str = "content_blocks.id BETWEEN messages.first_block AND messages.last_block AND content_blocks.message_id = messages.id";
 const TEXT: &str = "text";
 const THINKING: &str = "thinking";
 const REDACTED_THINKING: &str = "redacted_thinking";
@@ -37,20 +39,30 @@ pub(super) struct BlockColumns {
     tool_output: Option<FullOutput>,
 }
 
-/// Inserts a block at position `seq` of `message`.
+/// Returns the row id of the block that is stored next.
+pub(super) fn next_id(connection: &Connection) -> Result<i64, Failure> {
+    let sql = "SELECT coalesce(max(id), 0) + 1 FROM content_blocks";
+    Ok(connection
+        .prepare_cached(sql)?
+        .query_one([], |row| row.get(0))?)
+}
+
+/// Inserts a block at position `seq` of `message`, whose blocks are the rows from `first` on.
 pub(super) fn insert(
     connection: &Connection,
     message: &Message,
+    first: i64,
     seq: usize,
     columns: BlockColumns,
 ) -> Result<(), Failure> {
     connection
         .prepare_cached(
-            "INSERT INTO content_blocks (message_id, block_type, seq, tool_id, tool_name, is_error, duration_ms,
+            "INSERT INTO content_blocks (id, message_id, block_type, seq, tool_id, tool_name, is_error, duration_ms,
                  details, tool_input, content, tool_output)
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         )?
         .execute(params![
+            first.saturating_add(signed(seq as u64)),
             message.id.as_str(),
             columns.block_type,
             signed(seq as u64),

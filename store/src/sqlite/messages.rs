@@ -29,7 +29,8 @@ pub(super) fn insert(
     branch: Option<&Branch>,
     outputs: &mut HashMap<ToolUseId, FullOutput>,
 ) -> Result<bool, Failure> {
-    if !insert_row(connection, message)? {
+    let first_block = blocks::next_id(connection)?;
+    if !insert_row(connection, message, first_block)? {
         return Ok(false);
     }
     if let Some(branch) = branch {
@@ -46,12 +47,16 @@ pub(super) fn insert(
             }
             other => blocks::columns(other)?,
         };
-        blocks::insert(connection, message, seq, columns)?;
+        blocks::insert(connection, message, first_block, seq, columns)?;
     }
     Ok(true)
 }
 
-fn insert_row(connection: &Connection, message: &Message) -> Result<bool, Failure> {
+fn insert_row(
+    connection: &Connection,
+    message: &Message,
+    first_block: i64,
+) -> Result<bool, Failure> {
     let response = message.response.as_ref();
     let usage = response.map(|response| response.usage);
     let opaque = response.and_then(|response| response.opaque.as_ref());
@@ -60,8 +65,8 @@ fn insert_row(connection: &Connection, message: &Message) -> Result<bool, Failur
         .prepare_cached(
             "INSERT INTO messages (id, parent_id, role, seq, created_at, created_ms, stop_reason, model, provider,
                  api_latency_ms, input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens,
-                 cache_creation_1h_input_tokens, cost, request_id, origin, opaque)
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
+                 cache_creation_1h_input_tokens, cost, request_id, origin, opaque, first_block, last_block)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
         )?
         .execute(params![
             message.id.as_str(),
@@ -88,6 +93,8 @@ fn insert_row(connection: &Connection, message: &Message) -> Result<bool, Failur
             response.and_then(|response| response.request_id.as_deref()),
             origin_text(&message.origin)?,
             opaque.map(serde_json::to_string).transpose()?,
+            first_block,
+            first_block.saturating_add(signed(message.content.len() as u64) - 1),
         ])?;
     Ok(inserted == 1)
 }

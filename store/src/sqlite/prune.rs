@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use ah_conversation::MessageId;
 use rusqlite::{Connection, Row};
 
+use super::blocks::OF_MESSAGE;
 use super::details::Details;
 use super::messages::{self, HEAD};
 use super::{Failure, blocks};
@@ -43,13 +44,15 @@ pub(super) fn reparent_children(connection: &Connection, id: &MessageId) -> Resu
 /// Indexes of what refers to a message, by which SQLite finds it for each message that is deleted. A turn would write a page
 /// of each, so they are there only while many are.
 const MAKE_INDEXES: &str = "DROP INDEX IF EXISTS messages_parent;
+    DROP INDEX IF EXISTS content_blocks_message;
     DROP INDEX IF EXISTS tool_calls_message;
     DROP INDEX IF EXISTS events_message;
     CREATE INDEX messages_parent ON messages (parent_id);
+    CREATE INDEX content_blocks_message ON content_blocks (message_id);
     CREATE INDEX tool_calls_message ON tool_calls (message_id);
     CREATE INDEX events_message ON events (message_id);";
-const DROP_INDEXES: &str =
-    "DROP INDEX messages_parent; DROP INDEX tool_calls_message; DROP INDEX events_message;";
+const DROP_INDEXES: &str = "DROP INDEX messages_parent; DROP INDEX content_blocks_message;
+    DROP INDEX tool_calls_message; DROP INDEX events_message;";
 
 /// Deletes messages with their blocks, and returns how many existed. If the current message is among them, it is unset.
 pub(super) fn delete(connection: &Connection, ids: &[MessageId]) -> Result<usize, Failure> {
@@ -78,9 +81,11 @@ fn delete_each(connection: &Connection, ids: &[MessageId]) -> Result<usize, Fail
 /// Returns the names of the output files of the messages `ids`.
 pub(super) fn spooled(connection: &Connection, ids: &[MessageId]) -> Result<Vec<String>, Failure> {
     let mut files = Vec::new();
+    let sql = format!(
+        "SELECT details FROM messages CROSS JOIN content_blocks ON {OF_MESSAGE} WHERE messages.id = ?"
+    );
     for id in ids {
-        let sql = "SELECT details FROM content_blocks WHERE message_id = ?";
-        files.extend(spooled_by(connection, sql, [id.as_str()])?);
+        files.extend(spooled_by(connection, &sql, [id.as_str()])?);
     }
     Ok(files)
 }
@@ -112,12 +117,12 @@ fn spooled_by(
 /// Removes messages without content and without children, and returns how many there were. Responses of the model stay
 /// even without content, since their stop reason and cost count.
 pub(super) fn remove_empty(connection: &Connection) -> Result<usize, Failure> {
-    let mut statement = connection.prepare(
-        "SELECT id, parent_id FROM (SELECT rowid, * FROM messages ORDER BY rowid DESC LIMIT 100) m
+    let mut statement = connection.prepare(&format!(
+        "SELECT id, parent_id FROM (SELECT rowid, * FROM messages ORDER BY rowid DESC LIMIT 100) AS messages
          WHERE stop_reason IS NULL
-           AND NOT EXISTS (SELECT 1 FROM content_blocks b WHERE b.message_id = m.id)
-           AND NOT EXISTS (SELECT 1 FROM messages c WHERE c.rowid > m.rowid AND c.parent_id = m.id)",
-    )?;
+           AND NOT EXISTS (SELECT 1 FROM content_blocks WHERE {OF_MESSAGE})
+           AND NOT EXISTS (SELECT 1 FROM messages c WHERE c.rowid > messages.rowid AND c.parent_id = messages.id)"
+    ))?;
     let mut removed = 0;
     loop {
         let empty = statement

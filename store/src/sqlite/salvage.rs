@@ -15,7 +15,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension as _, params_from_iter};
 
 use super::connection::connect;
-use super::schema::{CONVERSATION, FIND_ORIGINS, PAGE, QUEUE, Schema};
+use super::schema::{CONVERSATION, FIND_BLOCKS, FIND_ORIGINS, PAGE, QUEUE, Schema};
 use super::{Failure, context, prune};
 use crate::paths::{open_or_create, remove_if_exists, sync_folder, with_ending};
 
@@ -199,6 +199,7 @@ fn copy_conversation(damaged: &Connection, fresh: &Connection) -> Result<usize, 
         }
     }
     fresh.execute(FIND_ORIGINS, [])?;
+    fresh.execute(FIND_BLOCKS, [])?;
     for key in [
         context::CURRENT_MESSAGE,
         context::NAME,

@@ -7,7 +7,8 @@
 //!   `request_id` (the server's id of the request; NULL if none), `opaque` (what the server gave with the answer for
 //!   itself, as JSON; NULL if nothing), `agent_id` and `spawned_by` (of a subagent's messages, whose root is a child of the
 //!   message with the call), `provider`, `created_ms` (the milliseconds within the second), and the parts of
-//!   `input_tokens` written to and read from the cache, which give the uncached rest and the exact price.
+//!   `input_tokens` written to and read from the cache, which give the uncached rest and the exact price. `first_block` and
+//!   `last_block` are the rows of its blocks, which follow one another: an index of them would cost each turn a tenth of its writes.
 //! - `content_blocks`: the types `thinking`, `redacted_thinking`, `image`, `other`. `tool_output` is NULL if
 //!   `details.spool` names a file; it is the last column, so that the other columns are read without loading it. For a
 //!   tool result, `content` is what the model saw, NULL if it saw the full output.
@@ -62,6 +63,17 @@ macro_rules! find_origins {
 
 /// Writes the column `origin` of messages of older versions.
 pub(super) const FIND_ORIGINS: &str = find_origins!();
+
+macro_rules! find_blocks {
+    () => {
+        "UPDATE messages SET first_block = first, last_block = last
+         FROM (SELECT message_id, min(id) AS first, max(id) AS last FROM content_blocks GROUP BY message_id)
+         WHERE message_id = messages.id;"
+    };
+}
+
+/// Writes the columns `first_block` and `last_block` of all messages.
+pub(super) const FIND_BLOCKS: &str = find_blocks!();
 
 /// Migrations to the current schema of a conversation; `user_version` is the number of those applied.
 pub(super) const CONVERSATION: Schema = Schema {
@@ -179,13 +191,15 @@ DROP INDEX IF EXISTS messages_parent;
 DROP INDEX IF EXISTS tool_calls_message;
 DROP INDEX IF EXISTS events_message;
 ",
+    concat!(
+        "ALTER TABLE messages ADD COLUMN first_block INTEGER; ALTER TABLE messages ADD COLUMN last_block INTEGER; ",
+        find_blocks!(),
+        " DROP INDEX IF EXISTS content_blocks_message;"
+    ),
 ]};
 
 /// Returns the temporary views and tables that make an older conversation readable without migrating it.
 fn to_read(version: i64) -> String {
-    if version > 7 {
-        return String::new();
-    }
     let absent = match version {
         1 => "NULL AS cost, NULL AS request_id, ",
         2..=4 => "NULL AS request_id, ",
@@ -195,8 +209,15 @@ fn to_read(version: i64) -> String {
         ..=6 => concat!(former_origin!(), " AS origin, "),
         _ => "",
     };
+    let opaque = match version {
+        ..=7 => "NULL AS opaque, ",
+        _ => "",
+    };
     let mut sql = format!(
-        "CREATE TEMP VIEW messages AS SELECT rowid, *, {absent}{origin}NULL AS opaque FROM main.messages;"
+        "CREATE TEMP VIEW messages AS SELECT rowid, *, {absent}{origin}{opaque}
+             (SELECT min(id) FROM content_blocks WHERE message_id = messages.id) AS first_block,
+             (SELECT max(id) FROM content_blocks WHERE message_id = messages.id) AS last_block
+         FROM main.messages;"
     );
     if (2..=5).contains(&version) {
         sql += "CREATE TEMP TABLE file_notes (step INTEGER NOT NULL, path BLOB, until_ms INTEGER, unseen TEXT);";

@@ -5,42 +5,18 @@
 //! times slower if most of the tree is on the branch, as it nearly always is.
 
 use std::collections::HashMap;
-use std::fmt;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use ah_conversation::{Message, MessageId, Origin, Role, Transcript};
-use rusqlite::types::ToSqlOutput;
-use rusqlite::{Connection, ToSql, params};
+use rusqlite::{Connection, params};
 
-use super::blocks::{self, BLOCK, TOOL_RESULT};
+use super::blocks::{self, BLOCK, OF_MESSAGE, TOOL_RESULT};
 use super::messages::{self, HEAD};
 use super::{Failure, calls, prefixes};
 
-/// Filter for content blocks.
-enum Scope<'a> {
-    /// Blocks from this row id on.
-    From(i64),
-    /// Blocks of one message.
-    Of(&'a MessageId),
-}
-
-impl fmt::Display for Scope<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::From(_) => "id >= ?",
-            Self::Of(_) => "message_id = ?",
-        })
-    }
-}
-
-impl ToSql for Scope<'_> {
-    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        match self {
-            Self::From(number) => number.to_sql(),
-            Self::Of(id) => Ok(id.as_str().into()),
-        }
-    }
-}
+/// Rows of all content blocks.
+const ALL: RangeInclusive<i64> = 0..=i64::MAX;
 
 /// Loads the transcript that ends at the current message. If that is a response whose calls have run, because the user
 /// went back to it, their results are included. Messages before the model's view are loaded without content.
@@ -67,11 +43,11 @@ pub(super) fn load_agent(connection: &Connection, agent_id: &str) -> Result<Tran
 /// Converts a branch to a transcript: loads the content of the model's view and the states of open calls.
 fn viewed(connection: &Connection, mut branch: Vec<Arc<Message>>) -> Result<Transcript, Failure> {
     let from = view_start(&branch);
-    let newer = match from {
-        0 => Scope::From(0),
-        _ => Scope::From(first_block(connection, &branch[from])?),
+    let first = match from {
+        0 => 0,
+        _ => *rows_of(connection, &branch[from].id)?.start(),
     };
-    fill(connection, &mut branch[from..], &newer)?;
+    fill(connection, &mut branch[from..], first..=i64::MAX)?;
     let calls = match branch.last() {
         Some(last) if last.role == Role::Assistant => calls::states(connection, last)?,
         _ => HashMap::new(),
@@ -87,7 +63,7 @@ fn viewed(connection: &Connection, mut branch: Vec<Arc<Message>>) -> Result<Tran
 /// Returns the messages from the root to `leaf`, with content.
 pub(super) fn branch(connection: &Connection, leaf: &MessageId) -> Result<Vec<Message>, Failure> {
     let mut branch = ancestry(connection, leaf)?;
-    fill(connection, &mut branch, &Scope::From(0))?;
+    fill(connection, &mut branch, ALL)?;
     Ok(branch.into_iter().map(Arc::unwrap_or_clone).collect())
 }
 
@@ -101,7 +77,7 @@ pub(super) fn message(connection: &Connection, id: &MessageId) -> Result<Option<
     };
     let mut message = Arc::new(messages::head(row)?);
     let only = std::slice::from_mut(&mut message);
-    fill(connection, only, &Scope::Of(id))?;
+    fill(connection, only, rows_of(connection, id)?)?;
     Ok(Some(Arc::unwrap_or_clone(message)))
 }
 
@@ -194,7 +170,7 @@ fn results_after(
     };
     let sql = format!(
         "SELECT {HEAD} FROM messages WHERE parent_id = ?1 AND rowid > (SELECT rowid FROM messages WHERE id = ?1) AND EXISTS (
-             SELECT 1 FROM content_blocks WHERE message_id = messages.id AND block_type = '{TOOL_RESULT}')
+             SELECT 1 FROM content_blocks WHERE {OF_MESSAGE} AND block_type = '{TOOL_RESULT}')
          ORDER BY rowid LIMIT 1"
     );
     let mut statement = connection.prepare_cached(&sql)?;
@@ -203,25 +179,25 @@ fn results_after(
     Ok(message.map(Arc::new))
 }
 
-/// Returns the row id of the first block of `message`; 0 if it has none.
-fn first_block(connection: &Connection, message: &Message) -> Result<i64, Failure> {
-    let number: Option<i64> = connection
-        .prepare_cached("SELECT min(id) FROM content_blocks WHERE message_id = ?")?
-        .query_row([message.id.as_str()], |row| row.get(0))?;
-    Ok(number.unwrap_or(0))
+/// Returns the rows of the blocks of a message; all, if they are not known.
+fn rows_of(connection: &Connection, id: &MessageId) -> Result<RangeInclusive<i64>, Failure> {
+    let (first, last): (Option<i64>, Option<i64>) = connection
+        .prepare_cached("SELECT first_block, last_block FROM messages WHERE id = ?")?
+        .query_one([id.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(first.unwrap_or(*ALL.start())..=last.unwrap_or(*ALL.end()))
 }
 
-/// Loads the content of `messages`, whose blocks are all in `scope`.
+/// Loads the content of `messages`, whose blocks are all among `numbers`.
 fn fill(
     connection: &Connection,
     messages: &mut [Arc<Message>],
-    scope: &Scope<'_>,
+    numbers: RangeInclusive<i64>,
 ) -> Result<(), Failure> {
     // Blocks come in the order of their messages, so most are of the last message or the next.
     let (mut last, mut positions) = (0, None);
-    let sql = format!("SELECT {BLOCK} FROM content_blocks WHERE {scope} ORDER BY id");
+    let sql = format!("SELECT {BLOCK} FROM content_blocks WHERE id BETWEEN ? AND ? ORDER BY id");
     let mut statement = connection.prepare_cached(&sql)?;
-    let mut rows = statement.query([scope])?;
+    let mut rows = statement.query([numbers.start(), numbers.end()])?;
     while let Some(row) = rows.next()? {
         let id = row.get_ref(0)?.as_str()?;
         let is_of = |at: &usize| {

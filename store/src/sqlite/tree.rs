@@ -11,6 +11,7 @@ use ah_conversation::{
 };
 use rusqlite::{Connection, OptionalExtension, params};
 
+use super::blocks::OF_MESSAGE;
 use super::connection::{connect_immutable, connect_to_read};
 use super::details::Details;
 use super::outputs::{self, FullOutput};
@@ -437,13 +438,15 @@ fn full_output(connection: &Connection, call: &ToolUseId) -> Result<Option<FullO
     }
     let asking = calls::asking(connection, call)?;
     // The message of results is the next one, or soon after.
-    let by_parent = "SELECT b.details, b.tool_output FROM messages m CROSS JOIN content_blocks b ON b.message_id = m.id
-         WHERE m.parent_id = ?2 AND m.rowid > (SELECT rowid FROM messages WHERE id = ?2) AND b.tool_id = ?1
-         AND b.block_type = 'tool_result' ORDER BY m.rowid LIMIT 1";
+    let by_parent = format!(
+        "SELECT content_blocks.details, content_blocks.tool_output FROM messages CROSS JOIN content_blocks ON {OF_MESSAGE}
+         WHERE messages.parent_id = ?2 AND messages.rowid > (SELECT rowid FROM messages WHERE id = ?2) AND tool_id = ?1
+         AND block_type = 'tool_result' ORDER BY messages.rowid LIMIT 1"
+    );
     let by_call = "SELECT details, tool_output FROM content_blocks
          WHERE ?2 IS NULL AND tool_id = ?1 AND block_type = 'tool_result' ORDER BY id DESC LIMIT 1";
     // The journal saves a search for the message, but does not have calls that never ran.
-    for (sql, asking) in [(by_parent, asking.as_deref()), (by_call, None)] {
+    for (sql, asking) in [(by_parent.as_str(), asking.as_deref()), (by_call, None)] {
         let found = connection
             .prepare_cached(sql)?
             .query_row(params![call.as_str(), asking], |row| {

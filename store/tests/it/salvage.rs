@@ -314,7 +314,7 @@ async fn a_database_of_a_newer_version_is_left_unchanged() {
     let OpenError::Store(error) = SessionStore::open(&paths).unwrap_err() else {
         panic!("it is not busy");
     };
-    insta::assert_snapshot!(error.reason, @"it was written by a newer version of ah (schema 99; this version supports up to 10)");
+    insta::assert_snapshot!(error.reason, @"it was written by a newer version of ah (schema 99; this version supports up to 11)");
     insta::assert_snapshot!(error.hint.unwrap(), @"use the newer `ah`, or start a new session");
     assert!(Tree::open(&paths).is_err());
     assert_eq!(fs::read(paths.database()).unwrap(), found);
@@ -322,61 +322,71 @@ async fn a_database_of_a_newer_version_is_left_unchanged() {
     assert!(listed[0].problem.is_some());
 }
 
-#[tokio::test]
-async fn a_database_of_an_older_version_is_read_without_changes_and_migrated_for_writing() {
-    let world = World::new();
-    let paths = world.fresh();
-    let messages = conversation(&paths).await;
-    rusqlite::Connection::open(paths.database())
-        .unwrap()
-        .execute_batch(
-            "DROP TABLE file_seals; ALTER TABLE messages DROP COLUMN opaque; ALTER TABLE messages DROP COLUMN origin; ALTER TABLE messages DROP COLUMN cost; ALTER TABLE messages DROP COLUMN request_id; DROP TABLE file_states; DROP TABLE file_steps; DROP TABLE file_notes;
-             DROP TABLE prefixes;
-             PRAGMA user_version = 1;",
-        )
+/// What later versions have changed, each with the version before it.
+const BACK: [(i64, &str); 7] = [
+    (
+        10,
+        "ALTER TABLE messages DROP COLUMN first_block; ALTER TABLE messages DROP COLUMN last_block;
+         CREATE INDEX content_blocks_message ON content_blocks (message_id);",
+    ),
+    (8, "DROP TABLE file_seals;"),
+    (7, "ALTER TABLE messages DROP COLUMN opaque;"),
+    (6, "ALTER TABLE messages DROP COLUMN origin;"),
+    (
+        4,
+        "ALTER TABLE messages DROP COLUMN request_id; DROP TABLE file_notes; DROP INDEX file_states_path;
+         DROP INDEX file_states_hash;",
+    ),
+    (2, "DROP TABLE file_states; DROP TABLE file_steps; DROP TABLE prefixes;"),
+    (1, "ALTER TABLE messages DROP COLUMN cost;"),
+];
+
+/// Makes the conversation one of this version.
+fn age(paths: &Paths, version: i64) {
+    let connection = rusqlite::Connection::open(paths.database()).unwrap();
+    for (_, changes) in BACK.iter().filter(|(before, _)| *before >= version) {
+        connection.execute_batch(changes).unwrap();
+    }
+    connection
+        .pragma_update(None, "user_version", version)
         .unwrap();
-    let costs = |messages: &[Arc<Message>]| {
-        let answers = messages
-            .iter()
-            .filter_map(|message| message.response.as_ref());
-        answers.filter_map(|answer| answer.cost).count()
-    };
-    let found = fs::read(paths.database()).unwrap();
-    let tree = Tree::open(&paths).unwrap();
-    assert_eq!(tree.heads().unwrap().len(), messages.len());
-    assert!(tree.api_calls().unwrap().is_empty());
-    assert_eq!(fs::read(paths.database()).unwrap(), found);
-    let session = open_quietly(&paths).await;
-    let loaded = session.load().await.unwrap();
-    assert_eq!(
-        (loaded.messages().len(), costs(loaded.messages())),
-        (messages.len(), 0)
-    );
-    let answer = Speaker::after(&messages[messages.len() - 1]).answer("at a price");
-    append(&session, &answer).await;
-    assert_eq!(costs(session.load().await.unwrap().messages()), 1);
 }
 
-/// The last version before answers had the id of their request.
 #[tokio::test]
-async fn a_database_without_ids_of_requests_is_read_without_changes() {
-    let world = World::new();
-    let paths = world.fresh();
-    let messages = conversation(&paths).await;
-    rusqlite::Connection::open(paths.database())
-        .unwrap()
-        .execute_batch("DROP TABLE file_seals; ALTER TABLE messages DROP COLUMN opaque; ALTER TABLE messages DROP COLUMN origin; ALTER TABLE messages DROP COLUMN request_id; DROP TABLE file_notes; DROP INDEX file_states_path;
-             DROP INDEX file_states_hash; PRAGMA user_version = 4;")
-        .unwrap();
-    let found = fs::read(paths.database()).unwrap();
-    let tree = Tree::open(&paths).unwrap();
-    assert_eq!(tree.heads().unwrap().len(), messages.len());
-    assert_eq!(fs::read(paths.database()).unwrap(), found);
-    let session = open_quietly(&paths).await;
-    assert_eq!(
-        session.load().await.unwrap().messages().len(),
-        messages.len()
-    );
+async fn a_database_of_an_older_version_is_read_without_changes_and_migrated_for_writing() {
+    for version in [1, 4, 10] {
+        let world = World::new();
+        let paths = world.fresh();
+        let messages = conversation(&paths).await;
+        age(&paths, version);
+        let costs = |messages: &[Arc<Message>]| {
+            let answers = messages
+                .iter()
+                .filter_map(|message| message.response.as_ref());
+            answers.filter_map(|answer| answer.cost).count()
+        };
+        let found = fs::read(paths.database()).unwrap();
+        let tree = Tree::open(&paths).unwrap();
+        assert_eq!(tree.heads().unwrap().len(), messages.len());
+        for message in &messages {
+            let read = tree.message(&message.id).unwrap().unwrap();
+            assert_eq!(read.content, message.content, "version {version}");
+        }
+        assert!(tree.api_calls().unwrap().is_empty());
+        assert_eq!(fs::read(paths.database()).unwrap(), found);
+        let session = open_quietly(&paths).await;
+        let loaded = session.load().await.unwrap();
+        assert_eq!(loaded.messages().len(), messages.len());
+        let before = costs(loaded.messages());
+        assert_eq!(before == 0, version == 1);
+        let answer = Speaker::after(&messages[messages.len() - 1]).answer("at a price");
+        append(&session, &answer).await;
+        let now = session.load().await.unwrap();
+        assert_eq!(costs(now.messages()), before + 1);
+        for (message, read) in messages.iter().zip(now.messages()) {
+            assert_eq!(read.content, message.content, "version {version}");
+        }
+    }
 }
 
 /// The last version in which the origin of a message stood in the details of its first block.
@@ -390,11 +400,11 @@ async fn origins_of_an_older_version_are_kept() {
     };
     let mut expected = origins(&messages);
     let (last, kept) = (messages.len() - 1, messages[1].id.clone());
+    age(&paths, 6);
     rusqlite::Connection::open(paths.database())
         .unwrap()
         .execute_batch(&format!(
-            r#"DROP TABLE file_seals; ALTER TABLE messages DROP COLUMN opaque; ALTER TABLE messages DROP COLUMN origin; PRAGMA user_version = 6;
-               UPDATE content_blocks SET details = '{{"origin":"summary","kept_from":"{kept}"}}' WHERE message_id = '{}';"#,
+            r#"UPDATE content_blocks SET details = '{{"origin":"summary","kept_from":"{kept}"}}' WHERE message_id = '{}';"#,
             messages[last].id
         ))
         .unwrap();
