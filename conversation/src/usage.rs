@@ -39,28 +39,30 @@ fn is_zero(count: &u64) -> bool {
 impl Usage {
     /// Returns all input tokens: uncached, written to the cache and read from it.
     pub fn effective_input(&self) -> u64 {
-        self.input_tokens + self.cache_creation_input_tokens + self.cache_read_input_tokens
+        { self.input_tokens }
+            .saturating_add(self.cache_creation_input_tokens)
+            .saturating_add(self.cache_read_input_tokens)
     }
 
     /// Returns all tokens, input and output.
     pub fn total(&self) -> u64 {
-        self.effective_input() + self.output_tokens
+        self.effective_input().saturating_add(self.output_tokens)
     }
 }
 
 impl Add for Usage {
     type Output = Self;
 
+    /// Numbers of a stored session may be anybody's: a sum that does not fit is the largest number.
     fn add(self, other: Self) -> Self {
+        let sum = |count: fn(&Self) -> u64| count(&self).saturating_add(count(&other));
         Self {
-            input_tokens: self.input_tokens + other.input_tokens,
-            output_tokens: self.output_tokens + other.output_tokens,
-            cache_creation_input_tokens: self.cache_creation_input_tokens
-                + other.cache_creation_input_tokens,
-            cache_read_input_tokens: self.cache_read_input_tokens + other.cache_read_input_tokens,
-            cache_creation_1h_input_tokens: self.cache_creation_1h_input_tokens
-                + other.cache_creation_1h_input_tokens,
-            web_search_requests: self.web_search_requests + other.web_search_requests,
+            input_tokens: sum(|usage| usage.input_tokens),
+            output_tokens: sum(|usage| usage.output_tokens),
+            cache_creation_input_tokens: sum(|usage| usage.cache_creation_input_tokens),
+            cache_read_input_tokens: sum(|usage| usage.cache_read_input_tokens),
+            cache_creation_1h_input_tokens: sum(|usage| usage.cache_creation_1h_input_tokens),
+            web_search_requests: sum(|usage| usage.web_search_requests),
         }
     }
 }
@@ -103,7 +105,7 @@ impl Add for Cost {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
-        Self(self.0 + other.0)
+        Self(self.0.saturating_add(other.0))
     }
 }
 

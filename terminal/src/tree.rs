@@ -1,11 +1,14 @@
 //! The conversation tree as rows: a single child continues straight down, several are indented. `ah tree` prints them, and
 //! `/tree` lets one be chosen.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use ah_conversation::{Head, MessageId};
 
 use crate::message::letter;
+
+/// Longest indentation, in bytes. What parts more often is not indented further.
+const MOST_INDENT: usize = 1_000;
 
 /// Returns the messages in the order of the drawing, each with its row: `>` before the current one, `*` before its ancestors.
 pub fn draw<'a>(
@@ -20,11 +23,11 @@ pub fn draw<'a>(
             .or_default()
             .push(head);
     }
-    let mut active: Vec<&MessageId> = Vec::new();
+    let mut active: HashSet<&MessageId> = HashSet::new();
     let by_id: HashMap<_, _> = heads.iter().map(|head| (&head.message.id, head)).collect();
     let mut next = current;
     while let Some(head) = next.and_then(|id| by_id.get(id)) {
-        active.push(&head.message.id);
+        active.insert(&head.message.id);
         next = head.message.parent.as_ref();
     }
     let mut rows = Vec::new();
@@ -34,7 +37,7 @@ pub fn draw<'a>(
     push_ways(&mut waiting, roots, "");
     while let Some((head, before, below)) = waiting.pop() {
         let id = &head.message.id;
-        let mark = match (Some(id) == current, active.contains(&id)) {
+        let mark = match (Some(id) == current, active.contains(id)) {
             (true, _) => '>',
             (false, true) => '*',
             (false, false) => ' ',
@@ -64,7 +67,11 @@ fn push_ways<'a>(waiting: &mut Vec<(&'a Head, String, String)>, ways: &[&'a Head
         } else {
             ("├─", "│ ")
         };
-        waiting.push((way, format!("{indent}{branch}"), format!("{indent}{rest}")));
+        let below = match indent.len() < MOST_INDENT {
+            true => format!("{indent}{rest}"),
+            false => indent.to_owned(),
+        };
+        waiting.push((way, format!("{indent}{branch}"), below));
     }
 }
 

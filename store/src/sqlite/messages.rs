@@ -15,6 +15,9 @@ use super::number::{signed, unsigned};
 use super::outputs::FullOutput;
 use super::{blocks, calls, context};
 
+/// Most tokens of one kind that a message counts for: whoever has made a session may have written any number, and sums must fit.
+const MOST_TOKENS: u64 = 1 << 40;
+
 /// Columns that [`head`] reads, in this order.
 pub(super) const HEAD: &str = "id, parent_id, seq, role, created_at, created_ms, stop_reason, model, provider,
     api_latency_ms, input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens,
@@ -209,7 +212,7 @@ pub(super) fn head(row: &Row<'_>) -> Result<Message, Failure> {
 }
 
 fn response(row: &Row<'_>) -> Result<Response, Failure> {
-    let tokens = |column| Ok::<_, Failure>(unsigned(row.get(column)?));
+    let tokens = |column| Ok::<_, Failure>(unsigned(row.get(column)?).min(MOST_TOKENS));
     let (written, read) = (tokens(12)?, tokens(13)?);
     let word = row.get_ref(6)?.as_str_or_null()?.unwrap_or_default();
     Ok(Response {

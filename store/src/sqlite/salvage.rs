@@ -17,7 +17,9 @@ use rusqlite::{Connection, OptionalExtension as _, params_from_iter};
 use super::connection::connect;
 use super::schema::{CONVERSATION, FIND_BLOCKS, FIND_ORIGINS, PAGE, QUEUE, Schema};
 use super::{Failure, context, prune};
-use crate::paths::{open_or_create, remove_if_exists, sync_folder, with_ending};
+use crate::paths::{
+    new_file, open_or_create, open_to_read, remove_if_exists, sync_folder, with_ending,
+};
 
 /// Endings of the log and of the shared memory file of a database in WAL mode.
 const WAL: &str = "-wal";
@@ -86,20 +88,21 @@ pub(super) fn queue(path: &Path) -> Result<Salvaged, Failure> {
 fn replace(
     schema: &Schema,
     path: &Path,
-    copy: impl FnOnce(&Connection, &Connection) -> Result<(), Failure>,
+    fill: impl FnOnce(&Connection, &Connection) -> Result<(), Failure>,
 ) -> Result<PathBuf, Failure> {
+    // A link is one that the user has named: what it leads to is salvaged.
+    let real = path.is_symlink().then(|| fs::canonicalize(path));
+    let real = real.transpose()?;
+    let path = real.as_deref().unwrap_or(path);
     let kept = keep_damaged(path)?;
     let work_copy = with_ending(path, ".salvage");
     remove_database(&work_copy)?;
     for ending in ["", WAL] {
-        let from = with_ending(path, ending);
-        if from.exists() {
-            fs::copy(from, with_ending(&work_copy, ending))?;
-        }
+        copy(&with_ending(path, ending), &with_ending(&work_copy, ending))?;
     }
     let draft = with_ending(path, ".saved");
     let filled = open_damaged(schema, &work_copy)
-        .and_then(|damaged| schema.create(&draft, |fresh| copy(&damaged, fresh)));
+        .and_then(|damaged| schema.create(&draft, |fresh| fill(&damaged, fresh)));
     remove_database(&work_copy)?;
     filled?;
     fs::File::open(&draft)?.sync_all()?;
@@ -120,15 +123,34 @@ fn keep_damaged(path: &Path) -> io::Result<PathBuf> {
             0 => with_ending(path, &format!(".corrupt-{seconds}")),
             _ => with_ending(path, &format!(".corrupt-{seconds}-{attempt}")),
         })
-        .find(|kept| !kept.exists())
+        .find(|kept| {
+            ["", WAL]
+                .iter()
+                .all(|ending| is_free(&with_ending(kept, ending)))
+        })
         .expect("there are infinitely many names");
     for ending in ["", WAL] {
         let (from, to) = (with_ending(path, ending), with_ending(&kept, ending));
-        if from.exists() && fs::hard_link(&from, &to).is_err() {
-            fs::copy(&from, &to)?;
+        if !is_free(&from) && fs::hard_link(&from, &to).is_err() {
+            copy(&from, &to)?;
         }
     }
     Ok(kept)
+}
+
+/// Returns whether nothing has this name, not even a link that leads nowhere.
+fn is_free(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+}
+
+/// Copies a file, if it is there, to a new name. Links may have come with a session: none is followed.
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    let mut original = match open_to_read(from) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        opened => opened?,
+    };
+    io::copy(&mut original, &mut new_file(to)?)?;
+    Ok(())
 }
 
 /// Opens a copy of the damaged database; replaces its first page if that is unreadable.

@@ -170,7 +170,8 @@ impl Tree {
     /// Returns the leaves of the main conversation, newest first, each with the number of messages on its branch.
     pub fn leaves(&self) -> Result<Vec<(Head, usize)>, StoreError> {
         let heads = self.heads()?;
-        let with_depth = |leaf: &Head| (leaf.clone(), ancestry(&heads, &leaf.message.id).len());
+        let depths = depths(&heads);
+        let with_depth = |leaf: &Head| (leaf.clone(), depths[&leaf.message.id]);
         Ok(leaves(&heads).rev().map(with_depth).collect())
     }
 
@@ -391,6 +392,15 @@ impl Tree {
             .enumerate()
             .map(|(at, head)| (head.message.id.clone(), at))
             .collect();
+        // A parent has a smaller number. Any other may be a message below, and whoever followed it would go round in a circle.
+        let numbers: Vec<_> = heads.iter().map(|head| head.message.seq).collect();
+        for head in &mut heads {
+            let above = head.message.parent.as_ref();
+            let above = above.and_then(|parent| positions.get(parent));
+            if above.is_some_and(|at| numbers[*at] >= head.message.seq) {
+                head.message.parent = None;
+            }
+        }
         let mut statement = self.connection.prepare_cached(
             "SELECT message_id, substr(content, 1, ?), tool_id, tool_name, tool_input FROM content_blocks
              WHERE block_type IN ('text', 'tool_use') ORDER BY id",
@@ -462,19 +472,27 @@ fn full_output(connection: &Connection, call: &ToolUseId) -> Result<Option<FullO
     Ok(None)
 }
 
+/// Returns for each message how many there are from the root to it.
+fn depths(heads: &[Head]) -> HashMap<&MessageId, usize> {
+    let mut by_number: Vec<_> = heads.iter().map(|head| &head.message).collect();
+    by_number.sort_by_key(|message| message.seq);
+    let mut depths = HashMap::new();
+    for message in by_number {
+        let above = message.parent.as_ref();
+        let above = above.and_then(|parent| depths.get(parent)).copied();
+        depths.insert(&message.id, above.unwrap_or(0) + 1);
+    }
+    depths
+}
+
 fn ancestry(heads: &[Head], leaf: &MessageId) -> Vec<Head> {
     let by_id: HashMap<_, _> = heads.iter().map(|head| (&head.message.id, head)).collect();
     let mut branch = Vec::new();
     let mut next = by_id.get(leaf);
     while let Some(head) = next {
         branch.push((*head).clone());
-        // A parent always has a smaller number, so the loop ends even with damaged data.
-        next = head
-            .message
-            .parent
-            .as_ref()
-            .and_then(|parent| by_id.get(parent))
-            .filter(|parent| parent.message.seq < head.message.seq);
+        let parent = head.message.parent.as_ref();
+        next = parent.and_then(|parent| by_id.get(parent));
     }
     branch.reverse();
     branch

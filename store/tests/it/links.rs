@@ -4,9 +4,10 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, symlink};
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use ah_conversation::Store as _;
-use ah_store::{Paths, SessionStore};
+use ah_store::{Paths, Queue, SessionStore};
 use rusqlite::Connection;
 
 use crate::fixture::{World, open_quietly};
@@ -80,7 +81,11 @@ async fn links_in_the_place_of_a_sessions_files_lead_nowhere() {
         (".out", "home/new"),
         (".queue.db", "home/keys"),
         (".queue.db", "home/new"),
+        (".queue.db-wal", "home/new"),
         (".db-wal", "home/keys"),
+        (".db-wal", "home/new"),
+        (".db-shm", "home/new"),
+        (".db-journal", "home/new"),
         (".db.new", "home/keys"),
         (".db.saved", "home/keys"),
         (".db.salvage", "home/keys"),
@@ -93,6 +98,36 @@ async fn links_in_the_place_of_a_sessions_files_lead_nowhere() {
         use_all(&world, &paths).await;
         assert_eq!(harmed(world.root()), Vec::<&str>::new(), "{name} {target}");
         assert!(!world.root().join("home/new").exists(), "{name} {target}");
+    }
+}
+
+/// A damaged file is kept under a name with the time, which whoever has sent the session may foresee.
+#[tokio::test]
+async fn links_in_the_place_of_what_is_kept_of_a_damaged_session_lead_nowhere() {
+    for is_of_queue in [false, true] {
+        let (world, paths) = laid().await;
+        drop(Queue::open(&paths).unwrap());
+        let damaged = match is_of_queue {
+            true => paths.queue(),
+            false => paths.database().to_owned(),
+        };
+        let begun = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        for second in 0..300 {
+            for ending in ["", "-wal", "-log"] {
+                let second = begun.as_secs() + second;
+                let link = format!("{}.corrupt-{second}{ending}", damaged.display());
+                symlink(world.root().join("home/new"), link).unwrap();
+            }
+        }
+        fs::write(&damaged, "ssh-ed25519 AAAA".repeat(200)).unwrap();
+        fs::write(format!("{}-wal", damaged.display()), [7; 100]).unwrap();
+        let session = SessionStore::open(&paths).unwrap();
+        session.load().await.unwrap();
+        let _ = Queue::open(&paths);
+        assert!(!session.take_notices().await.is_empty() || is_of_queue);
+        drop(session);
+        assert!(!world.root().join("home/new").exists(), "{is_of_queue}");
+        assert_eq!(harmed(world.root()), Vec::<&str>::new());
     }
 }
 

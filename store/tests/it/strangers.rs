@@ -4,9 +4,59 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
+use ah_conversation::{Record, Store as _};
 use ah_store::{Paths, Queue, SessionStore, Tree};
 
-use crate::fixture::World;
+use crate::fixture::{Speaker, World, open_quietly};
+
+/// Whoever follows parents comes to an end, and numbers add up.
+#[tokio::test]
+async fn a_message_is_below_none_of_its_own() {
+    for (change, roots) in [
+        ("UPDATE messages SET seq = seq", 1),
+        ("UPDATE messages SET parent_id = id", 4),
+        (
+            "UPDATE messages SET parent_id = (SELECT id FROM messages WHERE seq = 3) WHERE seq = 0",
+            1,
+        ),
+        ("UPDATE messages SET seq = 7", 4),
+        (
+            "UPDATE messages SET input_tokens = 9223372036854775807, cache_creation_1h_input_tokens = 9223372036854775807,
+             cache_read_input_tokens = 9223372036854775807, output_tokens = 9223372036854775807",
+            1,
+        ),
+    ] {
+        let world = World::new();
+        let paths = world.fresh();
+        let session = open_quietly(&paths).await;
+        let mut speaker = Speaker::default();
+        for _ in 0..2 {
+            let said = [speaker.prompt("p"), speaker.answer("a")];
+            let said = said.map(Record::Message);
+            session.append(said.into()).await.unwrap();
+        }
+        drop(session);
+        let connection = rusqlite::Connection::open(paths.database()).unwrap();
+        connection.execute_batch(change).unwrap();
+        drop(connection);
+        let tree = Tree::open(&paths).unwrap();
+        let heads = tree.heads().unwrap();
+        let parent = |id| {
+            let mut named = heads.iter().filter(|head| head.message.id == id);
+            named.next().and_then(|head| head.message.parent.clone())
+        };
+        let is_root = |head: &&ah_conversation::Head| head.message.parent.is_none();
+        assert_eq!(heads.iter().filter(is_root).count(), roots, "{change}");
+        for head in &heads {
+            let way = std::iter::successors(Some(head.message.id.clone()), |id| parent(id.clone()));
+            assert!(way.take(9).count() <= 4, "{change}");
+        }
+        tree.leaves().unwrap();
+        let sum = heads.iter().filter_map(|head| head.message.response.as_ref());
+        let sum: u64 = sum.map(|response| response.usage.total()).sum();
+        assert!(sum < 1 << 50, "{change}");
+    }
+}
 
 /// A database that came from somebody else is not queried if its schema does something by itself.
 #[test]
