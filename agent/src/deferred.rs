@@ -16,6 +16,11 @@ const NOTE: &str = "deferred_calls";
 const STILL_DEFERRED: &str =
     "A hook has deferred this call again, and the conversation continued: it did not run.";
 
+/// Returns the record after which no call of a session waits to be run: those that somebody else has left are not the user's.
+pub fn nothing_deferred() -> Record {
+    Record::Note(NOTE.to_owned(), String::new())
+}
+
 impl Session {
     /// Returns whether calls of the last answer wait for the hook that has deferred them.
     pub fn has_deferred(&self) -> bool {

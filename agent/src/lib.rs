@@ -50,6 +50,7 @@ pub use aside::SideQuestions;
 pub use audience::{Audience, CallPlace, Ready, SessionUpdate, Watcher};
 pub use conflict::{AGENT, Conflict};
 pub use controls::{Controls, SessionChange};
+pub use deferred::nothing_deferred;
 pub use outcome::{RunFailure, RunOutcome};
 pub use pictures::{Pictures, unchecked_pictures};
 pub use ports::{

@@ -276,6 +276,68 @@ fn the_session_of_a_stranger_is_listed_as_such() {
     }
 }
 
+/// Who has made a session does not give the answers: its model is no file, which would have come with it.
+#[test]
+fn the_model_of_a_session_is_no_file() {
+    for made in [Made::Stranger, Made::UserAndChanged] {
+        for door in [&["-r"][..], &["-p", "-r"]] {
+            let (world, id) = laid(made);
+            let touch = uses("bash", json!({"command": "touch ran"}));
+            let model = world.scenario("theirs", [touch, says("Done.")]);
+            let database = rusqlite::Connection::open(world.database()).unwrap();
+            let set = "INSERT OR REPLACE INTO context VALUES ('session_model', ?)";
+            database.execute(set, [&model]).unwrap();
+            drop(database);
+            let server = Server::new([says(ANSWER)]);
+            let free = ["--no-sandbox", "--dangerously-skip-permissions"];
+            let words = free.iter().chain(door).copied().chain([&*id, "go on"]);
+            let ended = world.asking_as_typed(&server, words).run().expect(0);
+            assert!(ended.stdout.contains(ANSWER), "{ended:?}");
+            assert!(!world.file("ran").exists());
+        }
+    }
+}
+
+/// A call that a hook has put off is decided about when the session goes on. One that a stranger has left is not run.
+#[test]
+fn what_others_have_left_to_be_run_is_not_run() {
+    let fork = &["--fork-session", "-r"][..];
+    for (made, door, runs) in [
+        (Made::User, &["-r"][..], true),
+        (Made::Stranger, &["-r"], false),
+        (Made::Stranger, &["-p", "-r"], false),
+        (Made::Stranger, fork, false),
+    ] {
+        let world = World::new();
+        let touch = uses("bash", json!({"command": "touch ran"}));
+        let model = world.scenario("laid", [touch, says("Done.")]);
+        let first = world.as_typed(["--permission-mode", "plan", "-m", &model, "Do it."]);
+        let first = match made {
+            Made::Stranger => first.env("AH_HOME", world.home().join("../stranger")),
+            Made::User | Made::UserAndChanged => first,
+        };
+        first.run().expect(0);
+        let database = world.database();
+        let connection = rusqlite::Connection::open(&database).unwrap();
+        let left_open = "DELETE FROM content_blocks WHERE message_id IN (SELECT id FROM messages WHERE seq > 1);
+            DELETE FROM messages WHERE seq > 1;
+            UPDATE context SET value = (SELECT id FROM messages WHERE seq = 1) WHERE key = 'current_message';
+            INSERT OR REPLACE INTO context SELECT 'note.deferred_calls', json_array(tool_id) FROM content_blocks
+                WHERE block_type = 'tool_use'";
+        connection.execute_batch(left_open).unwrap();
+        drop(connection);
+        let id = database.file_stem().unwrap().to_str().unwrap();
+        let server = Server::new([says(ANSWER)]);
+        let free = ["--no-sandbox", "--dangerously-skip-permissions"];
+        let model = ["-m", "sonnet"];
+        let words = free.iter().chain(&model).chain(door).copied();
+        let ended = world.asking_as_typed(&server, words.chain([id, "go on"]));
+        let ended = ended.run().expect(0);
+        assert!(ended.stdout.contains(ANSWER), "{ended:?}");
+        assert_eq!(world.file("ran").exists(), runs, "{made:?} {door:?}");
+    }
+}
+
 /// A pipe in the place of a session's file: nobody waits for the other end.
 #[test]
 fn no_command_waits_for_a_pipe_among_the_sessions() {

@@ -36,6 +36,8 @@ pub struct SessionLocation {
     left_alone: Option<SessionId>,
     /// The session, if it is there and not the user's yet.
     adopted: Option<SessionId>,
+    /// Whether what is in it, or in the one that it is a copy of, may be somebody else's.
+    is_of_others: bool,
     /// The folder in which it is kept because the project cannot be written.
     outside: Option<PathBuf>,
 }
@@ -83,7 +85,9 @@ impl SessionLocation {
         let is_of_name = !matches!(plan.choice, SessionChoice::File(_));
         let is_there = paths.database() == original && original.exists();
         let adopted = { paths.id() }.filter(|id| is_of_name && is_there && is_strange(id));
+        let first = Paths::of(&original).id();
         Ok(Self {
+            is_of_others: original.exists() && first.as_ref().is_some_and(is_strange),
             is_ephemeral: plan.ephemeral,
             is_made: is_of_name && (paths.database() != original || !original.exists()),
             transcript,
@@ -167,7 +171,8 @@ impl SessionLocation {
         }
     }
 
-    /// Names the session, and checks out the message that the run forks at; returns what a transcript has lost.
+    /// Names the session, and checks out the message that the run forks at; returns what a transcript has lost. What somebody else
+    /// has left to be run is not.
     ///
     /// # Errors
     ///
@@ -180,6 +185,9 @@ impl SessionLocation {
         fork_at: Option<u32>,
     ) -> Result<Vec<String>, Error> {
         let mut lost = Vec::new();
+        if self.is_of_others {
+            session.append(vec![ah_agent::nothing_deferred()]).await?;
+        }
         if let SessionChoice::Named(name) = &plan.choice {
             session.set_name(name.clone()).await?;
         }

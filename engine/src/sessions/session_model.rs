@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ah_config::{Config, Error, Origin, Sourced};
+use ah_config::{Config, Error, Origin, Sourced, untrusted};
 use ah_conversation::Provider;
 
 use crate::assemble::recorded_check::RecordedTo;
@@ -42,6 +42,8 @@ impl<'a> SessionModel<'a> {
             let (provider, recording) = model::recorded(provider, record, &config.environment)?;
             Ok::<_, Error>((provider, RecordedTo::new(recording)))
         };
+        // No session of this program names a file: one that does would have its maker give the answers.
+        let own = own.filter(|name| !untrusted::is_file(name));
         if let Some(own) = own.filter(|_| is_general(&config.model, &config.files)) {
             let mut with_own = config.clone();
             with_own.model = Sourced {
