@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::answers_file;
 use crate::config::Config;
 use crate::overrides::PluginFolder;
-pub use crate::plugins::fingerprint::fingerprint;
+pub use crate::plugins::fingerprint::{MADE_BY_PYTHON, fingerprint};
 
 /// The folder, below the user's folder.
 const FOLDER: &str = "plugins";

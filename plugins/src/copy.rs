@@ -6,6 +6,7 @@ use std::io::{self, Read as _};
 use std::path::Path;
 
 use ah_beneath::Folder;
+use ah_config::installed::MADE_BY_PYTHON;
 use rustix::fs::OFlags;
 
 /// Most files of a copy.
@@ -73,8 +74,8 @@ impl Copying<'_> {
         let to = above.folder(Path::new(name))?;
         names.sort();
         for name in names {
-            // Of a nested repository or a submodule, too.
-            if name != ".git" {
+            // Of a nested repository or a submodule, too. What Python has compiled it makes again.
+            if name != ".git" && name != MADE_BY_PYTHON {
                 self.entry(&from.join(&name), (&to, &name), &shown.join(&name), depth)?;
             }
         }

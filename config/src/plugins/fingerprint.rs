@@ -9,8 +9,10 @@ use sha2::{Digest as _, Sha256};
 
 /// Deepest folder that is looked at; copies are not as deep.
 const MAX_DEPTH: usize = 32;
-/// Folder that Python leaves beside its sources.
-const MADE_BY_PYTHON: &str = "__pycache__";
+/// Folder that Python leaves beside its sources, and the ending of what it puts there. Copies have none of it, so that what is not
+/// in the hash is not from whoever made the plugin.
+pub const MADE_BY_PYTHON: &str = "__pycache__";
+const COMPILED: &str = "pyc";
 
 /// Returns the hash of the names, contents and permissions to run of all files in a folder, in hexadecimal digits. A link
 /// counts by its target.
@@ -32,9 +34,14 @@ fn add(folder: &Path, below: &Path, depth: usize, hash: &mut Sha256) -> io::Resu
     let entries = fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.file_name()));
     let mut names = entries.collect::<Result<Vec<_>, _>>()?;
     names.sort();
-    for name in names.iter().filter(|name| *name != MADE_BY_PYTHON) {
-        let (path, below) = (folder.join(name), below.join(name));
+    let is_of_python = below.ends_with(MADE_BY_PYTHON);
+    for name in names {
+        let (path, below) = (folder.join(&name), below.join(&name));
         let metadata = fs::symlink_metadata(&path)?;
+        let is_compiled = path.extension().is_some_and(|ending| ending == COMPILED);
+        if is_of_python && is_compiled && metadata.is_file() {
+            continue;
+        }
         if metadata.is_dir() {
             add(&path, &below, depth + 1, hash)?;
             continue;

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use ah_agent::commands::{Numbering, Piece, pieces};
+use ah_agent::hooks::{HookAction, HookSetting};
 use ah_mcp::ServerEntry;
 
 use crate::config::Config;
@@ -72,7 +73,7 @@ impl Config {
             let event = hook.value.event.as_str();
             parts
                 .programs
-                .push(format!("hook at {event}: {}", hook.value.shown()));
+                .push(format!("hook at {event}: {}", called(&hook.value)));
         }
         for (name, server) in &alone.mcp_servers {
             let place = place(&server.value);
@@ -168,8 +169,10 @@ fn add_agents(parts: &mut PluginParts, alone: &Config, root: &Path) -> Result<()
             .permission_mode
             .map(|mode| format!("{of}: mode {}", mode.as_str()));
         parts.allowed.extend(mode);
+        let memory = { agent.memory }.map(|scope| format!("{of}: memory {}", scope.as_str()));
+        parts.allowed.extend(memory);
         let hooks = agent.hooks.iter();
-        let hooks = hooks.map(|hook| format!("hook of {of}: {}", hook.shown()));
+        let hooks = hooks.map(|hook| format!("hook of {of}: {}", called(hook)));
         parts.programs.extend(hooks);
         for server in agent.servers.iter().flatten() {
             let Some(own) = &server.own else {
@@ -198,11 +201,31 @@ impl PluginParts {
     }
 }
 
-/// Returns the command line or address of a server with its variables or headers, as written.
+/// Returns the command line or address of a server with its variables or headers and the hosts that it may reach, as written.
 fn place(entry: &ServerEntry) -> String {
     let words = entry.command.iter().chain(&entry.args).chain(&entry.url);
     let words = words.cloned();
     let given = entry.env.iter().chain(&entry.headers);
     let given = given.map(|(name, value)| format!("{name}={value}"));
-    words.chain(given).collect::<Vec<_>>().join(" ")
+    let hosts = entry.allow_hosts.iter().chain(&entry.allow_http);
+    let hosts = hosts.map(|host| format!("reaches {host}"));
+    words
+        .chain(given)
+        .chain(hosts)
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// Returns the command line of a hook, or its address with all that it gets, as written.
+fn called(hook: &HookSetting) -> String {
+    match &hook.action {
+        HookAction::Command(_) => hook.shown(),
+        HookAction::Post(post) => {
+            let headers = post.headers.iter();
+            let headers = headers.map(|(name, value)| format!(" {name}={value}"));
+            let variables = post.variables.iter().map(|name| format!(" with {name}"));
+            let given: String = headers.chain(variables).collect();
+            format!("POST {}{given}", post.url)
+        }
+    }
 }

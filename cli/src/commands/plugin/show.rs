@@ -43,7 +43,7 @@ pub fn brought(staged: &StagedPlugin) -> String {
         ("agents", &parts.agents),
     ] {
         if !names.is_empty() {
-            text.push_str(&format!("  {kind}: {}\n", names.join(", ")));
+            text.push_str(&format!("  {kind}: {}\n", whole(&names.join(", "))));
         }
     }
     text.push_str(&effects(parts));
@@ -53,7 +53,8 @@ pub fn brought(staged: &StagedPlugin) -> String {
     text
 }
 
-/// Returns what a plugin runs, allows and reads, a line each. No line is cut: the user agrees to all of it.
+/// Returns what a plugin runs, allows and reads, an entry each. None is cut, and one of several lines stays so: the user agrees to
+/// all of it, and a line break may end a comment.
 pub fn effects(parts: &PluginParts) -> String {
     let mut text = String::new();
     for (heading, lines) in [
@@ -62,8 +63,11 @@ pub fn effects(parts: &PluginParts) -> String {
         ("reads files", &parts.files),
     ] {
         if !lines.is_empty() {
-            let lines = lines.iter().map(|line| format!("    {}\n", whole(line)));
-            text.push_str(&format!("  {heading}:\n{}", lines.collect::<String>()));
+            let entries = lines.iter().map(|entry| {
+                let rows: Vec<_> = entry.split('\n').map(whole).collect();
+                format!("    {}\n", rows.join("\n        "))
+            });
+            text.push_str(&format!("  {heading}:\n{}", entries.collect::<String>()));
         }
     }
     text
