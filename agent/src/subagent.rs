@@ -7,6 +7,7 @@ mod begin;
 mod caller;
 mod host;
 mod isolation;
+mod memory;
 mod registry;
 mod relay;
 mod teammate;

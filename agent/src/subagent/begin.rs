@@ -1,8 +1,6 @@
 //! Start of a subagent: definition, conversation, tools, permissions and limits.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -15,6 +13,7 @@ use serde_json::json;
 
 use super::host::HostBelow;
 use super::isolation::OwnPlace;
+use super::memory;
 use super::registry::{MAX_RUNNING, Slot};
 use super::relay::{Relay, RelayState};
 use super::work::SubagentRun;
@@ -29,10 +28,6 @@ use crate::{Audience, Ports, Session, SessionSettings, Toolbox};
 
 /// Default maximum number of model calls.
 const MAX_TURNS: u32 = 50;
-/// Maximum number of lines of a memory in the prompt.
-const MEMORY_LINES: usize = 200;
-/// File of a memory that is part of the prompt.
-const MEMORY_FILE: &str = "MEMORY.md";
 /// Model aliases of one vendor, which mean nothing to other providers.
 const ALIASES: [&str; 3] = ["sonnet", "opus", "haiku"];
 /// The vendor of these aliases.
@@ -308,7 +303,7 @@ impl Subagents {
         }
         permissions
             .directories
-            .extend(self.kinds.memory_folder(agent));
+            .extend(memory::folder(&self.kinds.memory, agent));
         SessionSettings {
             prompt: self.kinds.prompt(agent, (self.kinds.context)()).into(),
             limits: Limits {
@@ -412,7 +407,7 @@ impl SubagentKinds {
             .map(|skill| skill.prompt(""))
             .collect::<Vec<_>>()
             .join("\n\n");
-        let memory = self.memory_folder(agent).map(|folder| memory(&folder));
+        let memory = memory::folder(&self.memory, agent).map(|folder| memory::told(&folder));
         let blocks: [Vec<(&str, &str)>; 2] = [
             vec![("--agent", prompt), ("instructions", instructions)],
             vec![
@@ -451,20 +446,6 @@ impl SubagentKinds {
             audience.notice(&format!("cannot use the MCP server `{name}`: {error}"));
         }
         Some(servers)
-    }
-
-    fn memory_folder(&self, agent: &Agent) -> Option<PathBuf> {
-        let wanted = agent.memory?;
-        let mut folders = self.memory.iter();
-        let (_, folder) = folders.find(|(scope, _)| *scope == wanted)?;
-        // The name becomes a single folder name.
-        let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_');
-        let name: String = agent
-            .name
-            .chars()
-            .map(|c| if is_plain(c) { c } else { '-' })
-            .collect();
-        Some(folder.join(name))
     }
 }
 
@@ -566,20 +547,4 @@ async fn started(ports: &Ports, agent: &Agent, mode: PermissionMode) -> Option<C
     let verdict = ports.hooks.ask(moment, &ports.audience).await;
     let context = verdict.context.join("\n");
     (!context.is_empty()).then(|| ContentBlock::text(format!("[HOOK] {context}")))
-}
-
-/// Returns the section on the memory for the prompt, with its content.
-fn memory(folder: &Path) -> String {
-    let text = fs::read_to_string(folder.join(MEMORY_FILE)).unwrap_or_default();
-    let lines: Vec<_> = text.lines().take(MEMORY_LINES).collect();
-    let content = if lines.is_empty() {
-        "It is empty so far.".to_owned()
-    } else {
-        format!("It says:\n\n{}", lines.join("\n"))
-    };
-    format!(
-        "# Memory\n\nKeep what is worth knowing next time in `{}`: the file {MEMORY_FILE} there is shown to you \
-         when you begin, so keep it short and let it name others. {content}",
-        folder.display()
-    )
 }

@@ -1,5 +1,8 @@
 //! Effects of a subagent's definition (hooks, servers, model, skills, memory, limits), and the list of definitions.
 
+use std::fs;
+use std::os::unix::fs::symlink;
+
 use ah_conversation::Usage;
 use ah_provider::script::format::Turn;
 use ah_testkit::mcp::McpScript;
@@ -150,7 +153,9 @@ fn all_definitions_are_listed() {
     helper inherit all but Write command line Helps.
     reviewer sonnet read, grep project .ah/agents/reviewer.md Reviews.
     ");
-    let listed = world.ah(["agents", "--json"]).run().expect(0).stdout;
+    // A memory is a folder to write, which needs trust.
+    let words = ["--trust", "agents", "--json"];
+    let listed = world.ah(words).run().expect(0).stdout;
     let listed: Vec<Value> = serde_json::from_str(&listed).unwrap();
     let reviewer = listed
         .iter()
@@ -265,6 +270,54 @@ fn a_definition_brings_skills_and_a_memory() {
     let mut tools = offered(&server, 1);
     tools.sort();
     assert_eq!(tools, ["edit", "grep", "read", "write"]);
+}
+
+/// A memory is a folder that may be written, and a text that is shown: that of a project's definition is no other one, and needs
+/// trust.
+#[test]
+fn a_memory_is_no_other_folder_of_the_user() {
+    let control = &["fact 1."][..];
+    for (trust, link, expected) in [
+        (&["--trust"][..], None, control),
+        (&[], None, &[]),
+        (&["--trust"], Some("digger"), &[]),
+        (&["--trust"], Some("digger/MEMORY.md"), &[]),
+        (&[], Some("digger"), &[]),
+        (&[], Some("digger/MEMORY.md"), &[]),
+    ] {
+        let world = World::new();
+        let docs = world.home().join("docs");
+        fs::create_dir(&docs).unwrap();
+        fs::write(docs.join("MEMORY.md"), "fact 1.").unwrap();
+        world.write(
+            ".claude/agents/digger.md",
+            "---\nname: digger\ndescription: digs\nmemory: project\n---\nYou dig.\n",
+        );
+        let place = world.file(".claude/agent-memory");
+        fs::create_dir_all(place.join("digger")).unwrap();
+        match link {
+            None => drop(world.write(".claude/agent-memory/digger/MEMORY.md", "fact 1.")),
+            Some("digger") => {
+                fs::remove_dir(place.join("digger")).unwrap();
+                symlink(&docs, place.join("digger")).unwrap();
+            }
+            Some(name) => symlink(docs.join("MEMORY.md"), place.join(name)).unwrap(),
+        }
+        let path = place.join("digger/new").display().to_string();
+        let server = Server::new([
+            delegate("digger"),
+            uses("write", json!({"path": path, "content": "x"})),
+            says("Gold."),
+            says("Done."),
+        ]);
+        let mode = ["--permission-mode", "acceptEdits"];
+        let words = mode.iter().chain(trust).chain(&["go"]);
+        world.asking(&server, words.copied()).run().expect(0);
+        let below = server.requests()[1].body.to_string();
+        let is_shown = below.contains("fact 1.");
+        assert_eq!(is_shown, !expected.is_empty(), "{trust:?} {link:?}");
+        assert!(!docs.join("new").exists(), "{trust:?} {link:?}");
+    }
 }
 
 /// A subagent has limits of its own and shares the run's remaining ones.

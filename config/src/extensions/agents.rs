@@ -41,7 +41,7 @@ pub fn agents(config: &Config) -> Result<(Agents, Vec<String>), Error> {
 }
 
 /// Restricts a definition of an untrusted project or plugin: it neither allows more, nor runs anything, nor names a file as its
-/// model.
+/// model, nor has a memory, which would be a folder to write.
 fn as_trusted(agent: Agent, config: &Config) -> Agent {
     let file = agent.location.as_deref().unwrap_or(Path::new(""));
     if config.distrust(agent.layer, file).is_none() {
@@ -50,6 +50,7 @@ fn as_trusted(agent: Agent, config: &Config) -> Agent {
     Agent {
         model: agent.model.filter(|model| !untrusted::is_file(model)),
         permission_mode: None,
+        memory: None,
         hooks: Vec::new(),
         servers: agent.servers.map(|mut servers| {
             servers.retain(|server| server.own.is_none());

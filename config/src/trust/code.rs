@@ -91,11 +91,12 @@ fn is_code(path: &Path) -> bool {
     text.contains(COMMAND) || model().is_some_and(|model| untrusted::is_file(&model))
 }
 
-/// Returns whether a subagent's definition allows calls, or names a file as its model.
+/// Returns whether a subagent's definition allows calls, has a memory, or names a file as its model.
 fn widens(path: &Path) -> bool {
     let agent = || Agent::parse(&found_file::instructions(path).ok()?, path, Layer::Project).ok();
     agent().is_some_and(|agent| {
         let model = agent.model.as_deref();
-        agent.permission_mode.is_some() || model.is_some_and(untrusted::is_file)
+        let allows = agent.permission_mode.is_some() || agent.memory.is_some();
+        allows || model.is_some_and(untrusted::is_file)
     })
 }
