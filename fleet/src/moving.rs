@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use ah_beneath::Folder;
 use ah_config::{Config, Error};
-use ah_conversation::{Clock as _, SessionId};
+use ah_conversation::{Clock as _, SessionId, Store as _};
 use ah_ids::SystemClock;
 use ah_store::fleet::{Fleet, Timing};
 use ah_store::{LocalFleet, OpenError, Paths, SessionStore};
@@ -109,13 +109,14 @@ pub fn is_here(config: &Config, wanted: &str, leaves: bool) -> bool {
 pub async fn home(config: &Config, from: Source) -> Result<Moved, Error> {
     let folder = config.session_folder().path;
     let coming = on_the_way(&folder, COMING)?;
-    let held = match from {
+    // Anybody may have made a file, or a folder with sessions that are coming.
+    let (held, is_of_others) = match from {
         Source::Here(wanted) => match waiting(&coming, &wanted) {
-            Some(paths) => Held::Files(paths),
-            None => Held::Files(bring(config, &wanted, &coming).await?),
+            Some(paths) => (Held::Files(paths), true),
+            None => (Held::Files(bring(config, &wanted, &coming).await?), false),
         },
-        Source::Store(fleet, session) => Held::lease(fleet, &session).await?,
-        Source::File(file) => Held::file(file)?,
+        Source::Store(fleet, session) => (Held::lease(fleet, &session).await?, false),
+        Source::File(file) => (Held::file(file)?, true),
     };
     let session = id_of(held.paths())?;
     let there = in_folder(&coming, &session);
@@ -125,9 +126,13 @@ pub async fn home(config: &Config, from: Source) -> Result<Moved, Error> {
         copy(held.paths(), &there)?;
     }
     let opened = SessionStore::open(&there).map_err(busy)?;
+    if is_of_others {
+        opened.append(vec![ah_agent::nothing_deferred()]).await?;
+    }
     let files = Files::of(&opened).await?;
     let begun = format!("{session}.into");
     let cwd = config.environment.cwd();
+    let into_folder = (cwd, config.trust.is_given());
     let home = match &files {
         Some(files) => {
             let into = read(&coming, &begun).unwrap_or_default();
@@ -135,7 +140,7 @@ pub async fn home(config: &Config, from: Source) -> Result<Moved, Error> {
             let was_new = was_new
                 .into_iter()
                 .find(|is_new| into == begin(cwd, *is_new));
-            match Home::find(&config.environment, files, cwd, was_new).await {
+            match Home::find(&config.environment, files, into_folder, was_new).await {
                 Ok(home) => Some(home),
                 Err(error) if held.paths() == &there => return Err(error),
                 Err(error) => {
@@ -308,7 +313,8 @@ async fn leave(config: &Config, wanted: &str) -> Result<(Paths, Vec<String>), Er
     let store = SessionStore::open(&paths).map_err(busy)?;
     let mut left = Vec::new();
     if Files::of(&store).await?.is_none() {
-        let captured = capture(&config.environment, config.environment.cwd()).await?;
+        let (cwd, is_trusted) = (config.environment.cwd(), config.trust.is_given());
+        let captured = capture(&config.environment, cwd, is_trusted).await?;
         left.clone_from(&captured.left);
         captured.keep(&store).await?;
     }
@@ -330,7 +336,8 @@ async fn bring(config: &Config, wanted: &str, coming: &Path) -> Result<Paths, Er
             .hint("`--to` moves it to a store or a file"));
     };
     let cwd = config.environment.cwd();
-    Home::find(&config.environment, &files, cwd, None).await?;
+    let folder = (cwd, config.trust.is_given());
+    Home::find(&config.environment, &files, folder, None).await?;
     let queue = LocalFleet::open(&sessions(config), Timing::default())?;
     queue.forget(&session, "", &[]).await?;
     drop(store);

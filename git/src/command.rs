@@ -142,6 +142,15 @@ impl Git {
         }
     }
 
+    /// Returns the same git in another folder.
+    #[must_use]
+    pub fn in_folder(&self, folder: &Path) -> Self {
+        Self {
+            folder: folder.to_owned(),
+            ..self.clone()
+        }
+    }
+
     /// Returns the same git for a repository that the user does not trust: no program runs that its configuration names for
     /// the content of files, and nothing is fetched.
     ///

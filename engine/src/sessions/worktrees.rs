@@ -27,6 +27,8 @@ pub struct Worktrees {
     git: Git,
     /// Top of the repository.
     top: PathBuf,
+    /// Whether the user trusts the project.
+    is_trusted: bool,
 }
 
 /// A worktree.
@@ -117,11 +119,16 @@ impl Worktrees {
             .collect();
         let program = ah_git::program(environment)?;
         let git = Git::new(program, &top, Owner::User, &variables);
-        let git = match config.trust.is_given() {
+        let is_trusted = config.trust.is_given();
+        let git = match is_trusted {
             true => git,
             false => git.distrusting().await.map_err(|error| failed(&error))?,
         };
-        Ok(Self { git, top })
+        Ok(Self {
+            git,
+            top,
+            is_trusted,
+        })
     }
 
     /// Returns the folder of a worktree.
@@ -138,14 +145,16 @@ impl Worktrees {
         self.top.join(SESSIONS).join(WORKTREES)
     }
 
-    /// Returns git in the folder of a worktree.
+    /// Runs git in the folder of a worktree. What came with a project may be a repository of its own there, whose configuration
+    /// names programs that the one around it does not.
     async fn run_in(&self, name: &str, words: &[&str]) -> Result<String, Error> {
-        let path = self.path(name).display().to_string();
-        let words: Vec<_> = ["-C", &path]
-            .into_iter()
-            .chain(words.iter().copied())
-            .collect();
-        self.git.run(&words).await.map_err(|error| failed(&error))
+        let git = self.git.in_folder(&self.path(name));
+        let git = match self.is_trusted {
+            true => Ok(git),
+            false => git.distrusting().await,
+        };
+        let git = git.map_err(|error| failed(&error))?;
+        git.run(words).await.map_err(|error| failed(&error))
     }
 
     /// Returns a worktree of this name for use: an existing one, or a new one at the present commit. Without a name, it is a

@@ -56,8 +56,12 @@ pub(super) struct UsersFolder {
 /// # Errors
 ///
 /// If git fails, or there is more than can be carried.
-pub async fn capture(environment: &Environment, folder: &Path) -> Result<Captured, Error> {
-    let users = UsersFolder::find(environment, folder).await?;
+pub async fn capture(
+    environment: &Environment,
+    folder: &Path,
+    is_trusted: bool,
+) -> Result<Captured, Error> {
+    let users = UsersFolder::find(environment, folder, is_trusted).await?;
     let scratch = tempfile::tempdir()
         .map_err(|error| Error::failure(format!("cannot make a folder: {error}")))?;
     let shadow = users
@@ -212,7 +216,12 @@ fn find_special(top: &Folder, ignored: &[String]) -> Vec<String> {
 }
 
 impl UsersFolder {
-    pub(super) async fn find(environment: &Environment, folder: &Path) -> Result<Self, Error> {
+    /// Finds the repository around a folder, if there is one. Of one that is not trusted, no program runs.
+    pub(super) async fn find(
+        environment: &Environment,
+        folder: &Path,
+        is_trusted: bool,
+    ) -> Result<Self, Error> {
         let variables: Vec<_> = environment
             .for_children()
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
@@ -224,6 +233,10 @@ impl UsersFolder {
         let git = Git::new(program.clone(), &folder, Owner::User, &variables);
         let top = git.run(&["rev-parse", "--show-toplevel"]).await.ok();
         let top = top.filter(|top| !top.is_empty()).map(PathBuf::from);
+        let git = match top.is_some() && !is_trusted {
+            true => git.distrusting().await.map_err(|error| failed(&error))?,
+            false => git,
+        };
         let head = match &top {
             Some(_) => git.commit("HEAD").await.ok(),
             None => None,

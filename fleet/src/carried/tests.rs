@@ -183,7 +183,7 @@ async fn go_round(is_repository: bool, before: &[Change], there: &[Change]) {
     let left = state(&users);
 
     let store = SessionStore::in_memory(&folder("outputs")).unwrap();
-    let captured = capture(&environment, &users).await.unwrap();
+    let captured = capture(&environment, &users, true).await.unwrap();
     captured.keep(&store).await.unwrap();
     assert_eq!(state(&users), left, "it only looks");
 
@@ -204,7 +204,7 @@ async fn go_round(is_repository: bool, before: &[Change], there: &[Change]) {
     assert_eq!(state(&made), changed, "on the third machine");
 
     let files = carried().await;
-    let home = Home::find(&environment, &files, &users, None)
+    let home = Home::find(&environment, &files, (&users, true), None)
         .await
         .unwrap();
     let scratch = folder("scratch");
@@ -228,7 +228,7 @@ async fn a_link_in_the_place_of_the_sessions_folder_is_no_folder_to_work_in() {
     git(&folder("users"), &["init", "--quiet", "-b", "main"]);
     fs::write(within.join("file"), "x").unwrap();
     let store = SessionStore::in_memory(&folder("outputs")).unwrap();
-    let captured = capture(&environment, &within).await.unwrap();
+    let captured = capture(&environment, &within, true).await.unwrap();
     captured.keep(&store).await.unwrap();
     let files = Files::of(&store).await.unwrap().unwrap();
     let place = folder("place");

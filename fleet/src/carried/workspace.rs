@@ -345,7 +345,7 @@ pub struct Home {
 }
 
 impl Home {
-    /// Returns the folder if nothing is lost there: it is new or empty, or its files are those of one of the layers. `begun`
+    /// Returns the folder, which is trusted or not, if nothing is lost there: it is new or empty, or its files are those of one of the layers. `begun`
     /// says of one that was being filled when that was cut off whether it was new.
     ///
     /// # Errors
@@ -354,12 +354,12 @@ impl Home {
     pub async fn find(
         environment: &Environment,
         files: &Files,
-        folder: &Path,
+        (folder, is_trusted): (&Path, bool),
         begun: Option<bool>,
     ) -> Result<Self, Error> {
         let made = std::fs::create_dir_all(folder).and_then(|()| Folder::follow(folder)?.list());
         let names = made.map_err(|error| unwritable(folder, &error))?;
-        let users = UsersFolder::find(environment, folder).await?;
+        let users = UsersFolder::find(environment, folder, is_trusted).await?;
         // Sessions do not count.
         let is_new = names.iter().all(|name| name == ah_config::places::SESSIONS);
         let home = Self {

@@ -54,7 +54,8 @@ pub async fn enqueue(config: &Config, wanted: Enqueuing) -> Result<u8, Error> {
         return print(&format!("schedule {number}: {}\n", date(due)));
     }
     if wanted.carry {
-        carry(&config.environment, &fleet, &run).await?;
+        let is_trusted = config.trust.is_given();
+        carry((&config.environment, is_trusted), &fleet, &run).await?;
     }
     fleet.enqueue(&run).await?;
     print(&format!("{}\n", run.session))
@@ -62,11 +63,11 @@ pub async fn enqueue(config: &Config, wanted: Enqueuing) -> Result<u8, Error> {
 
 /// Stores the files of the run's folder with its session, and says what stays behind.
 async fn carry(
-    environment: &Environment,
+    (environment, is_trusted): (&Environment, bool),
     fleet: &Arc<dyn Fleet>,
     run: &NewRun,
 ) -> Result<(), Error> {
-    let captured = capture(environment, &run.folder).await?;
+    let captured = capture(environment, &run.folder, is_trusted).await?;
     for left in &captured.left {
         ah_terminal::warn(&format!("not carried: {left}"));
     }
