@@ -72,15 +72,19 @@ const ROLES: &[Role] = &[
     Role(
         "an untrusted repository",
         "its texts, and settings that make a run safer",
-        "running code, permissions, redirecting requests, sessions of its own ([trust](docs/trust.md)), tasks of its own, undoing \
-         anything [unasked](docs/undo.md#sessions-of-others)",
+        "running code, permissions, redirecting requests, sessions of its own ([trust](docs/trust.md)), the model and the calls \
+         that they name, tasks of its own, undoing anything [unasked](docs/undo.md#sessions-of-others)",
         &[
             "trust::an_untrusted_project_neither_runs_nor_redirects",
             "trust::sessions_are_not_written_through_a_link_of_an_untrusted_folder",
             "forged::no_door_obeys_what_the_user_has_not_recorded",
             "forged::no_command_obeys_the_session_of_a_stranger",
             "forged::the_session_of_a_stranger_is_listed_as_such",
+            "forged::the_model_of_a_session_is_no_file",
+            "forged::what_others_have_left_to_be_run_is_not_run",
             "forged::a_queue_that_came_with_a_folder_is_not_run",
+            "worktrees::no_repository_of_an_untrusted_project_runs_programs",
+            "definitions::a_memory_is_no_other_folder_of_the_user",
             "agents::an_untrusted_definition_widens_nothing",
             "plugins::a_plugin_in_a_project_that_is_not_trusted_runs_nothing",
         ],
