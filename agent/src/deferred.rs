@@ -2,11 +2,12 @@
 //!
 //! Those of a hook have no result in the transcript, and a note of the session names them, which is stored at once. So whoever
 //! continues the session asks the hooks again for the same calls: this process, another one, or one after a crash. A worker that
-//! takes over a run decides about all calls that have not begun: one that asked when its worker ended asks again.
+//! takes over a run decides about all calls that have not begun, or that change nothing: one that asked when its worker ended, or had
+//! its answer and nothing to show for it, asks again.
 
 use ah_conversation::{
-    ContentBlock, Origin, Record, StoreError, ToolResult, ToolUse, ToolUseId, close_open_calls,
-    json,
+    CallState, ContentBlock, Origin, Record, StoreError, ToolResult, ToolUse, ToolUseId,
+    close_open_calls, json,
 };
 
 use crate::{Session, Stop};
@@ -43,14 +44,15 @@ impl Session {
         Ok(())
     }
 
-    /// Has the open calls that have not begun decided about when the run is resumed.
+    /// Has the open calls that have not begun, or change nothing, decided about when the run is resumed.
     pub(crate) fn wait_for_calls(&mut self) {
         let open = self.transcript.open_calls().into_iter();
-        let has_not_begun = |call: &&ToolUse| self.transcript.call(&call.id).is_none();
-        self.waiting = open
-            .filter(has_not_begun)
-            .map(|call| call.id.clone())
-            .collect();
+        let may_begin = |call: &&ToolUse| match self.transcript.call(&call.id) {
+            None => true,
+            Some(CallState::Started { mutating, agent_id }) => !mutating && agent_id.is_none(),
+            Some(CallState::Finished(_)) => false,
+        };
+        self.waiting = open.filter(may_begin).map(|call| call.id.clone()).collect();
     }
 
     /// Leaves a call to a later run.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use ah_conversation::{
     Choice, ChoiceOption, Destination, Elicitation, ElicitationAnswer, Host, HostPermission, Hunk,
     Input, Interaction, Nobody, PermissionAnswer, PermissionRequest, PermissionUpdate, Proposal,
-    Question, ToolUse, Verdict, neutralise,
+    Question, ToolUse, ToolUseId, Verdict, neutralise,
 };
 use async_trait::async_trait;
 use serde_json::{Map, Value};
@@ -24,8 +24,12 @@ const YES_OR_NO: [Verdict; 2] = [Verdict::Once, Verdict::No];
 /// Asks somebody.
 #[async_trait]
 pub trait Ask: Send + Sync {
-    /// Returns the answer to each choice by its question; `None` if nobody answers.
-    async fn ask(&self, question: Question) -> Option<BTreeMap<String, String>>;
+    /// Returns the answer to each choice by its question; `None` if nobody answers. It may be about a call.
+    async fn ask(
+        &self,
+        question: Question,
+        call: Option<&ToolUseId>,
+    ) -> Option<BTreeMap<String, String>>;
 }
 
 /// A host that has every question answered by somebody elsewhere.
@@ -48,7 +52,7 @@ impl<A: Ask> Host for Elsewhere<A> {
                     is_permission: false,
                     proposal: None,
                 };
-                let Some(answers) = self.ask.ask(question).await else {
+                let Some(answers) = self.ask.ask(question, Some(&call.id)).await else {
                     return unanswered(call);
                 };
                 let mut input = match &call.input {
@@ -68,7 +72,9 @@ impl<A: Ask> Host for Elsewhere<A> {
                     "The agent asks to carry out its plan:\n{}",
                     cut(plan, SHOWN_INPUT)
                 );
-                let answer = self.verdict(about, None, &YES_OR_NO.map(plain)).await;
+                let answer = self
+                    .verdict((about, None), &YES_OR_NO.map(plain), Some(&call.id))
+                    .await;
                 decided(call, answer, |_| Vec::new())
             }
             other => {
@@ -80,7 +86,9 @@ impl<A: Ask> Host for Elsewhere<A> {
                     Some(_) => None,
                     None => self.proposal(request),
                 };
-                let answer = self.verdict(about, proposal, &offered(request)).await;
+                let answer = self
+                    .verdict((about, proposal), &offered(request), Some(&call.id))
+                    .await;
                 let lasting = |updates: Vec<&PermissionUpdate>, destination| {
                     let updates = updates.into_iter().cloned();
                     updates.map(|it| it.lasting(destination)).collect()
@@ -98,7 +106,8 @@ impl<A: Ask> Host for Elsewhere<A> {
 
     async fn new_host(&self, host: &str) -> HostPermission {
         let about = format!("The agent wants to connect to {}.", neutralise(host));
-        match self.verdict(about, None, &Verdict::ALL.map(plain)).await {
+        let offered = Verdict::ALL.map(plain);
+        match self.verdict((about, None), &offered, None).await {
             Some((Verdict::Once, _)) => HostPermission::Once,
             Some((Verdict::Session, _)) => HostPermission::Session,
             Some((Verdict::Project, _)) => HostPermission::Project,
@@ -153,9 +162,9 @@ impl<A: Ask> Elsewhere<A> {
     /// Asks whether something is allowed; returns the verdict, and the reason for it.
     async fn verdict(
         &self,
-        about: String,
-        proposal: Option<Proposal>,
+        (about, proposal): (String, Option<Proposal>),
         offered: &[(Verdict, String)],
+        call: Option<&ToolUseId>,
     ) -> Option<(Verdict, String)> {
         let option = |(verdict, description): &(Verdict, String)| ChoiceOption {
             label: verdict.label().to_owned(),
@@ -173,7 +182,7 @@ impl<A: Ask> Elsewhere<A> {
             is_permission: true,
             proposal,
         };
-        let answers = self.ask.ask(question).await?;
+        let answers = self.ask.ask(question, call).await?;
         // What is none of the answers is no permission.
         let answer = answers.into_values().next().unwrap_or_default();
         let (verdict, reason) = Verdict::of(&answer).unwrap_or((Verdict::No, ""));
@@ -285,7 +294,11 @@ mod tests {
 
     #[async_trait]
     impl Ask for Nobody {
-        async fn ask(&self, _: Question) -> Option<BTreeMap<String, String>> {
+        async fn ask(
+            &self,
+            _: Question,
+            _: Option<&ToolUseId>,
+        ) -> Option<BTreeMap<String, String>> {
             None
         }
     }

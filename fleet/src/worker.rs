@@ -1,9 +1,10 @@
-//! A worker of a fleet: takes runs from a queue and runs them, each on a thread of its own.
+//! A worker of a fleet: takes runs from a queue and runs them, several at once.
 //!
 //! A run is that of `ah "TASK"` without a person: the settings of its folder, the same rules and the same sandbox. Its
 //! prompt is mail, so a run that was cut off anywhere goes on with what the store has, and nothing is read twice. The
 //! worker says for all its runs that they live; a run that it has lost is dropped at once, as by a crash.
 
+mod around;
 mod asking;
 mod command;
 mod cron;
@@ -13,18 +14,18 @@ mod pace;
 mod postgres;
 mod probes;
 mod run;
+mod threads;
 
-use std::collections::HashMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
-use ah_config::{Config, Error, Resolver};
-use ah_conversation::{Clock as _, PermissionRequest, StoreError};
-use ah_ids::SystemClock;
+use ah_config::{Config, Error};
+use ah_conversation::{PermissionRequest, StoreError};
 use ah_store::LocalFleet;
 use ah_store::fleet::{End, Fleet, Run, RunId, Start, Timing, Wish};
+use futures_util::FutureExt as _;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until, timeout};
@@ -32,12 +33,14 @@ use tokio_util::sync::CancellationToken;
 
 use ah_engine::sessions::folders::sessions;
 use ah_engine::warn::Warn;
+pub use around::{Attempted, Resumed, Surroundings};
 pub use command::{COMMANDS, end_with_worker};
 pub use cron::next_time;
 use metrics::Metrics;
 use pace::Meter;
 pub use postgres::migrate;
 use run::Attempt;
+pub use threads::Threads;
 
 /// How long a worker that ends waits for its runs to be handed on.
 const HAND_OVER: Duration = Duration::from_millis(1500);
@@ -52,8 +55,8 @@ pub struct WorkerRequest<'a> {
     pub until_idle: bool,
     /// Whether it runs [`COMMANDS`], which have the permissions of this process.
     pub runs_commands: bool,
-    /// Resolves the configuration of every run.
-    pub resolver: Resolver,
+    /// What is around the runs.
+    pub around: Arc<dyn Surroundings>,
     /// Hands all runs on when cancelled, and ends the worker.
     pub stop: &'a CancellationToken,
     /// Where it answers whether it is well, and what it has done: `/healthz`, `/readyz`, `/metrics`.
@@ -103,11 +106,11 @@ pub async fn work(mut request: WorkerRequest<'_>) -> Result<usize, Error> {
     let waker = request.fleet.clone().waker().await?;
     let (ended, mut ends) = mpsc::unbounded_channel();
     let mut worker = Worker {
-        name: name(),
+        name: request.around.name(),
         attempts: Arc::new(request.attempts()),
         metrics,
         fleet: request.fleet,
-        running: HashMap::new(),
+        running: BTreeMap::new(),
         ended,
         warn: request.warn,
     };
@@ -124,6 +127,7 @@ pub async fn work(mut request: WorkerRequest<'_>) -> Result<usize, Error> {
             break;
         }
         tokio::select! {
+            biased;
             () = stop.cancelled() => break,
             Some(ended) = ends.recv() => count += worker.end(ended).await?,
             () = sleep_until(look_at) => {
@@ -176,22 +180,11 @@ fn probe(listener: TcpListener, metrics: &Arc<Metrics>, request: &WorkerRequest<
 impl WorkerRequest<'_> {
     fn attempts(&self) -> run::Starts {
         run::Starts {
-            resolver: self.resolver.clone(),
+            around: self.around.clone(),
             described: self.described,
             runs_commands: self.runs_commands,
         }
     }
-}
-
-/// Returns a name that no other worker has.
-fn name() -> String {
-    let host = rustix::system::uname();
-    let host = host.nodename().to_string_lossy().into_owned();
-    format!(
-        "{host}-{}-{}",
-        std::process::id(),
-        SystemClock::default().message_id()
-    )
 }
 
 struct Worker {
@@ -199,15 +192,15 @@ struct Worker {
     fleet: Arc<dyn Fleet>,
     attempts: Arc<run::Starts>,
     metrics: Arc<Metrics>,
-    running: HashMap<RunId, Running>,
+    running: BTreeMap<RunId, Running>,
     ended: mpsc::UnboundedSender<Ended>,
     warn: Warn,
 }
 
-/// The end of a thread: its run, its attempt, and how it left it.
+/// The end of an attempt: its run, its attempt, and how it left it.
 type Ended = (RunId, u32, Option<End>);
 
-/// A run on its thread.
+/// A run in progress.
 struct Running {
     run: Run,
     wishes: watch::Sender<Wish>,
@@ -261,15 +254,17 @@ impl Worker {
             warn: self.warn.clone(),
         };
         let (id, number, ended) = (run.id, run.attempt, self.ended.clone());
-        let spawned = thread::Builder::new()
-            .name("run".to_owned())
-            .spawn(move || {
-                let end = catch_unwind(AssertUnwindSafe(|| attempt.perform()));
+        let attempted = Box::new(move || {
+            async move {
+                let end = AssertUnwindSafe(attempt.perform()).catch_unwind().await;
                 let end = end.unwrap_or_else(|_| Some(attempt.again("it panicked".to_owned())));
                 // The receiver is gone only when the worker is.
                 let _ = ended.send((id, number, end));
-            });
-        spawned.map_err(|error| Error::failure(format!("cannot start a run: {error}")))?;
+            }
+            .boxed_local()
+        });
+        let begun = self.attempts.around.begin(attempted);
+        begun.map_err(|error| Error::failure(format!("cannot start a run: {error}")))?;
         self.running.insert(id, Running { run, wishes });
         self.metrics.running(self.running.len());
         Ok(())

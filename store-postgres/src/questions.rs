@@ -1,19 +1,20 @@
 //! Questions of runs.
 
 use ah_conversation::{Question, SessionId, StoreError, json};
-use ah_store::fleet::{Questions, Waiting, digest};
+use ah_store::fleet::{Asker, Questions, Waiting, digest};
 use async_trait::async_trait;
 use tokio_postgres::types::Type;
 
 use crate::connection::{Parameters, Postgres};
 
-/// Asks, or becomes the asker of the same question that waits. One whose answer was taken is a new one.
+/// Asks, or becomes the asker of the same question that waits. One whose answer was taken is a new one, unless the same call asks
+/// again.
 const ASK: &str = "
     INSERT INTO ah.questions AS q (session, digest, body, asker) VALUES ($1, $2, $3, $4)
     ON CONFLICT (tenant, session, digest) DO UPDATE SET
         asker = excluded.asker, is_taken = false,
-        number = CASE WHEN q.is_taken THEN excluded.number ELSE q.number END,
-        answer = CASE WHEN q.is_taken THEN NULL ELSE q.answer END";
+        number = CASE WHEN q.is_taken AND NOT $5 THEN excluded.number ELSE q.number END,
+        answer = CASE WHEN q.is_taken AND NOT $5 THEN NULL ELSE q.answer END";
 
 #[async_trait]
 impl Questions for Postgres {
@@ -21,16 +22,17 @@ impl Questions for Postgres {
         &self,
         session: &SessionId,
         question: &Question,
-        asker: &str,
+        asker: &Asker<'_>,
     ) -> Result<(), StoreError> {
         // What a text of PostgreSQL cannot have is escaped in JSON.
         let body = question.body();
-        let digest = digest(&body);
+        let digest = digest(&body, asker);
         let parameters: Parameters<'_> = &[
             (&session.as_str(), Type::TEXT),
             (&digest, Type::TEXT),
             (&body, Type::TEXT),
-            (&asker, Type::TEXT),
+            (&asker.name, Type::TEXT),
+            (&asker.is_again, Type::BOOL),
         ];
         self.rows("cannot write", ASK, parameters).await?;
         Ok(())

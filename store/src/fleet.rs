@@ -21,7 +21,7 @@ use async_trait::async_trait;
 use crate::{Collected, OpenError, SessionStore};
 pub use limits::{ALL, Admission, Limit, Limits};
 pub use new_run::NewRun;
-pub use questions::{Questions, Waiting, digest};
+pub use questions::{Asker, Questions, Waiting, digest};
 pub use schedules::{Schedule, Schedules, Start};
 pub use waker::Waker;
 

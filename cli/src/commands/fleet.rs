@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use ah_config::{Config, Error, Resolver};
 use ah_conversation::{Interface, MailKind};
-use ah_fleet::worker::{self, WorkerRequest};
+use ah_fleet::worker::{self, Threads, WorkerRequest};
 use ah_store::fleet::Wish;
 use ah_terminal::print::question::described;
 use ah_terminal::signals::{Signals, leave};
@@ -58,7 +58,7 @@ async fn perform(config: &Config, options: &Options, command: FleetCommands) -> 
                 concurrency: concurrency.into(),
                 until_idle,
                 runs_commands: commands,
-                resolver: Resolver::new(overrides, Interface::Native, config),
+                around: Arc::new(Threads(Resolver::new(overrides, Interface::Native, config))),
                 stop: &CancellationToken::new(),
                 probes: match metrics {
                     Some(address) => Some(bound(address).await?),

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use ah_agent::{Ready, SessionUpdate, Watcher};
 use ah_config::Error;
 use ah_conversation::{
-    BlockStart, ContentBlock, Delta, ExitReason, Input, Question, StreamEvent, ToolUse,
+    BlockStart, ContentBlock, Delta, ExitReason, Input, Question, StreamEvent, ToolUse, ToolUseId,
 };
 use ah_desk::{BegunCall, BlockKind, Ended, Piece, Prompt, RunEvent, Start};
 use ah_protocol::stream_json::{Initialize, Messages, Program, Requests, Served};
@@ -219,7 +219,11 @@ struct AskClient {
 
 #[async_trait]
 impl Ask for AskClient {
-    async fn ask(&self, question: Question) -> Option<BTreeMap<String, String>> {
+    async fn ask(
+        &self,
+        question: Question,
+        _: Option<&ToolUseId>,
+    ) -> Option<BTreeMap<String, String>> {
         self.begun.cancelled().await;
         let (answer, answered) = oneshot::channel();
         self.events.send(RunEvent::Asked(question, answer)).ok()?;

@@ -1,32 +1,29 @@
-//! One attempt at a run, on its own thread and runtime.
+//! One attempt at a run.
 
-use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use ah_agent::{Audience, RunOutcome, Stop};
-use ah_config::{Config, Error, Resolver};
-use ah_conversation::{Environment, ExitReason, PermissionRequest, Store, Verification};
+use ah_config::Error;
+use ah_conversation::{ExitReason, PermissionRequest, Verification};
 use ah_store::fleet::{End, Fleet, Run, Wish, backoff};
 use ah_store::{OpenError, SessionStore};
-use tokio::runtime::Builder;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use super::around::{Resumed, Surroundings};
 use super::asking::{AskFleet, Unwatched};
 use super::command::{self, CommandEnd};
 use super::pace::{Meter, Paced};
-use crate::carried::{self, Files, FilesFirst, Workspace};
-use ah_engine::Opening;
-use ah_engine::assemble::{HostExtensions, SessionInputs};
+use crate::carried::Workspace;
 use ah_engine::model::Around;
 use ah_engine::person::Elsewhere;
-use ah_engine::sessions::plan::{SessionChoice, SessionPlan};
 use ah_engine::warn::Warn;
 
 /// What every run starts with.
 pub(super) struct Starts {
-    pub resolver: Resolver,
+    pub around: Arc<dyn Surroundings>,
     pub described: fn(&PermissionRequest) -> String,
     pub runs_commands: bool,
 }
@@ -44,19 +41,11 @@ pub(super) struct Attempt {
 
 impl Attempt {
     /// Runs to the end; returns it, or `None` if the run was lost or left.
-    pub(super) fn perform(&self) -> Option<End> {
-        let runtime = match Builder::new_current_thread().enable_all().build() {
-            Ok(runtime) => runtime,
-            Err(error) => return Some(self.again(format!("cannot start: {error}"))),
-        };
-        let end = runtime.block_on(async {
-            match self.opened().await {
-                Ok((store, files)) => self.ended(&store, files.map(Arc::new).as_ref()).await,
-                Err(end) => Some(end),
-            }
-        });
-        runtime.shutdown_background();
-        end
+    pub(super) async fn perform(&self) -> Option<End> {
+        match self.opened().await {
+            Ok((store, files)) => self.ended(&store, files.map(Arc::new).as_ref()).await,
+            Err(end) => Some(end),
+        }
     }
 
     /// Opens the session, and makes its files if it carries them.
@@ -72,8 +61,9 @@ impl Attempt {
             ah_process::finish_orphans(killed);
         }
         let files = tokio::select! {
+            biased;
             () = self.left() => return Err(End::HandedOn(Duration::ZERO)),
-            files = self.files(&store) => files,
+            files = self.starts.around.files(&self.run, &store) => files,
         };
         match files {
             Ok(files) => Ok((store, files)),
@@ -93,6 +83,7 @@ impl Attempt {
             store.at_rest().await;
         };
         let end = tokio::select! {
+            biased;
             // Another worker goes on; the rest of this attempt is dropped, as by a crash.
             () = left => None,
             end = self.attempt(store, files) => Some(end),
@@ -107,18 +98,6 @@ impl Attempt {
             return end.map(|_| self.again(format!("cannot store the files: {error}")));
         }
         end
-    }
-
-    /// Makes the files of a session that carries them.
-    async fn files(&self, store: &SessionStore) -> Result<Option<Workspace>, Error> {
-        let Some(files) = Files::of(store).await? else {
-            return Ok(None);
-        };
-        let environment = self.starts.resolver.environment(&self.run.folder);
-        let place = carried::place(&environment, &self.run.session)?;
-        Ok(Some(
-            Workspace::open(&environment, files, &place, store).await?,
-        ))
     }
 
     async fn attempt(&self, store: &Arc<SessionStore>, files: Option<&Arc<Workspace>>) -> End {
@@ -138,38 +117,20 @@ impl Attempt {
         store: Arc<SessionStore>,
         files: Option<&Arc<Workspace>>,
     ) -> Result<Option<RunOutcome>, Error> {
-        let config = match files {
-            Some(files) => self.config(&files.folder().await?, files.told().await)?,
-            None => self.config(&self.run.folder, None)?,
+        let with = Resumed {
+            store,
+            files: files.cloned(),
+            around: self.paced(),
+            audience: self.audience(),
+            warn: self.warn.clone(),
         };
-        let opening = Opening::of(config)?;
-        let inputs = SessionInputs {
-            has_person: self.run.answer_within.is_some(),
-            extensions: HostExtensions {
-                store: Some(store.clone()),
-                around: Some(self.paced()),
-                conversation_store: files.map(|files| self.files_first(&store, files)),
-                ..HostExtensions::default()
-            },
-            ..opening.inputs(self.warn.clone())
-        };
-        let plan = SessionPlan {
-            choice: SessionChoice::New,
-            takes_over: true,
-            ..SessionPlan::default()
-        };
-        let audience = self.audience();
-        let mut opened = opening.open(&plan, None, inputs, |_| audience).await?;
-        let warnings = opening.warnings.iter().chain(&opened.warnings);
-        warnings.for_each(|warning| (self.warn)(warning));
         let token = CancellationToken::new();
         let stop = Stop::interrupt(token.clone());
-        let outcome = tokio::select! {
-            outcome = opened.session.resume(&stop) => outcome?,
-            () = self.interrupted(&token) => None,
-        };
-        opened.session.close("other").await?;
-        Ok(outcome)
+        tokio::select! {
+            biased;
+            () = self.interrupted(&token) => Ok(None),
+            outcome = self.starts.around.resume(&self.run, with, &stop) => outcome,
+        }
     }
 
     async fn command(&self, store: &SessionStore) -> Result<End, Error> {
@@ -177,8 +138,9 @@ impl Attempt {
             let reason = "this worker runs no commands; `ah worker --commands` does";
             return Ok(End::Failed(reason.to_owned()));
         }
-        let environment = self.environment(&self.run.folder)?;
+        let environment = self.starts.around.environment(&self.run.folder)?;
         let ended = tokio::select! {
+            biased;
             ended = command::perform(&self.run, &environment, store) => ended?,
             () = self.stopped() => CommandEnd::Cancelled,
         };
@@ -198,44 +160,25 @@ impl Attempt {
         })
     }
 
-    fn files_first(&self, store: &Arc<SessionStore>, files: &Arc<Workspace>) -> Arc<dyn Store> {
-        Arc::new(FilesFirst::of(
-            store.clone(),
-            files.clone(),
-            self.warn.clone(),
-        ))
-    }
-
     fn audience(&self) -> Audience {
+        let is_again = Arc::new(AtomicBool::new(true));
         let audience = Audience::watching(Arc::new(Unwatched {
             meter: self.meter.clone(),
+            is_again: is_again.clone(),
         }));
         match self.run.answer_within {
             Some(within) => audience.with_host(Arc::new(Elsewhere {
                 ask: AskFleet {
                     fleet: self.fleet.clone(),
                     session: self.run.session.clone(),
+                    around: self.starts.around.clone(),
                     within,
+                    is_again,
                 },
                 described: self.starts.described,
             })),
             None => audience,
         }
-    }
-
-    /// Returns the environment of the run in a folder.
-    fn environment(&self, folder: &Path) -> Result<Environment, Error> {
-        there(folder)?;
-        Ok(self.starts.resolver.environment(folder))
-    }
-
-    /// Returns the configuration of a folder, as it is now, with what is told of its files.
-    fn config(&self, folder: &Path, told: Option<String>) -> Result<Config, Error> {
-        there(folder)?;
-        self.starts.resolver.resolve(folder, |overrides| {
-            overrides.run.prompt.files = told;
-            overrides.model = self.run.model.clone().or(overrides.model.take());
-        })
     }
 
     fn end(&self, outcome: Option<RunOutcome>) -> End {
@@ -282,13 +225,4 @@ impl Attempt {
         token.cancel();
         std::future::pending::<()>().await;
     }
-}
-
-/// Checks that a folder is there.
-fn there(folder: &Path) -> Result<(), Error> {
-    if folder.is_dir() {
-        return Ok(());
-    }
-    let missing = format!("this machine has no folder `{}`", folder.display());
-    Err(Error::failure(missing))
 }

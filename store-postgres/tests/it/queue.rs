@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ah_conversation::{Clock as _, MailKind, Mailbox as _, Question, SessionId, Time};
+use ah_conversation::{
+    Clock as _, MailKind, Mailbox as _, Question, SessionId, Time, ToolUseId,
+};
 use ah_ids::SystemClock;
 use ah_store::fleet::{
-    ALL, Admission, End, Fleet, Limit, NewRun, RunState, Schedules as _, Start, Timing, Wish,
+    ALL, Admission, Asker, End, Fleet, Limit, NewRun, RunState, Schedules as _, Start, Timing, Wish,
     backoff,
 };
 use ah_store::{LocalFleet, Sessions};
@@ -278,14 +280,24 @@ async fn an_answer_is_taken_once(fleet: Arc<dyn Fleet>) {
         proposal: None,
     };
     let taken = fleet.claim("me").await.unwrap().unwrap();
-    fleet.ask(&session, &question, "first").await.unwrap();
+    let call = ToolUseId::from("call");
+    let other_call = ToolUseId::from("other");
+    let ask = async |name, call, is_again| {
+        let asker = Asker {
+            name,
+            call: Some(call),
+            is_again,
+        };
+        fleet.ask(&session, &question, &asker).await.unwrap();
+    };
+    ask("first", &call, false).await;
     let waiting = fleet.questions(&session).await.unwrap();
     assert_eq!(waiting.len(), 1);
     assert_eq!(waiting[0].question, question);
     assert_eq!(fleet.runs(None, 1).await.unwrap()[0].questions, 1);
     assert_eq!(fleet.questions(&other).await.unwrap(), []);
     // Its worker dies, and another one asks the same.
-    fleet.ask(&session, &question, "second").await.unwrap();
+    ask("second", &call, true).await;
     assert_eq!(fleet.questions(&session).await.unwrap(), waiting);
     let number = waiting[0].number;
     let answers = ["yes".to_owned()];
@@ -305,14 +317,21 @@ async fn an_answer_is_taken_once(fleet: Arc<dyn Fleet>) {
         let answer = fleet.take_answer(&session, "second").await.unwrap();
         assert_eq!(answer.as_deref(), Some(&answers[..]));
     }
-    // The same question later is another one.
-    fleet.ask(&session, &question, "third").await.unwrap();
+    // Its worker dies before the call has begun, and another one asks for the same call.
+    ask("heir", &call, true).await;
+    let answer = fleet.take_answer(&session, "heir").await.unwrap();
+    assert_eq!(answer.as_deref(), Some(&answers[..]));
+    // The same question of another call, or later, is another one.
+    ask("else", &other_call, true).await;
+    assert_eq!(fleet.take_answer(&session, "else").await.unwrap(), None);
+    fleet.withdraw_question(&session, "else").await.unwrap();
+    ask("third", &call, false).await;
     assert_eq!(fleet.take_answer(&session, "third").await.unwrap(), None);
     let again = fleet.questions(&session).await.unwrap();
     assert!(again.len() == 1 && again[0].number > number);
     fleet.withdraw_question(&session, "third").await.unwrap();
     assert_eq!(fleet.questions(&session).await.unwrap(), []);
-    fleet.ask(&session, &question, "fourth").await.unwrap();
+    ask("fourth", &call, false).await;
     assert!(fleet.end(taken.id, "me", &End::Done(None)).await.unwrap());
     fleet.send(&session, MailKind::Steer, "on").await.unwrap();
     assert_eq!(fleet.questions(&session).await.unwrap(), []);

@@ -1,23 +1,23 @@
 //! Questions of runs, answered from elsewhere.
 
-use ah_conversation::{Question, SessionId, StoreError};
+use ah_conversation::{Question, SessionId, StoreError, ToolUseId};
 use async_trait::async_trait;
 use sha2::{Digest as _, Sha256};
 
 /// The questions of a fleet. Each has a number of its own, so an answer is never one to another question.
 #[async_trait]
 pub trait Questions: Send + Sync {
-    /// Asks a question in the name of `asker`, which nobody else has. If the session asks the same already (its worker
-    /// died), that question and its answer become this asker's.
+    /// Asks a question. If the session asks the same already (its worker died), that question and its answer become this
+    /// asker's.
     async fn ask(
         &self,
         session: &SessionId,
         question: &Question,
-        asker: &str,
+        asker: &Asker<'_>,
     ) -> Result<(), StoreError>;
 
-    /// Takes the answer to the question of `asker`, one text for each choice; `None` while there is none. An answer
-    /// that was taken is not taken by another asker.
+    /// Takes the answer to the question of `asker`, one text for each choice; `None` while there is none. An answer that was
+    /// taken is taken by another asker only if their call asks again.
     async fn take_answer(
         &self,
         session: &SessionId,
@@ -39,6 +39,17 @@ pub trait Questions: Send + Sync {
     async fn questions(&self, session: &SessionId) -> Result<Vec<Waiting>, StoreError>;
 }
 
+/// Who asks a question.
+#[derive(Debug, Clone, Copy)]
+pub struct Asker<'a> {
+    /// A name that nobody else has.
+    pub name: &'a str,
+    /// The call that it is about, if there is one.
+    pub call: Option<&'a ToolUseId>,
+    /// Whether a worker that has died may have asked for the same call, and have taken the answer with it.
+    pub is_again: bool,
+}
+
 /// A question that waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waiting {
@@ -49,7 +60,9 @@ pub struct Waiting {
 }
 
 /// Returns what names a question with this body.
-pub fn digest(body: &str) -> String {
-    let digest = Sha256::digest(body);
+pub fn digest(body: &str, asker: &Asker<'_>) -> String {
+    let call = asker.call.map(ToolUseId::as_str).unwrap_or_default();
+    let digest = Sha256::new().chain_update(call).chain_update([0]);
+    let digest = digest.chain_update(body).finalize();
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -11,8 +11,10 @@ use super::Failure;
 use super::details::Details;
 use super::outputs::{FullOutput, ResultColumns, needed_output};
 
-/// Word for [`Access::Read`](ah_conversation::Access::Read), the access of calls that may be repeated.
+/// Words for [`Access::Read`](ah_conversation::Access::Read) and [`Access::Ask`](ah_conversation::Access::Ask), the accesses of calls
+/// that may be repeated.
 const READ: &str = "read";
+const ASK: &str = "ask";
 
 /// Records the start of a call. A model may reuse an id in a later message; the newer call replaces the older one.
 pub(super) fn start(connection: &Connection, call: &CallStart) -> Result<(), Failure> {
@@ -148,7 +150,7 @@ fn state(row: &Row<'_>, id: &ToolUseId) -> Result<CallState, Failure> {
         let mutating = access
             .split(',')
             .map(str::trim)
-            .any(|word| !word.is_empty() && word != READ);
+            .any(|word| !word.is_empty() && ![READ, ASK].contains(&word));
         return Ok(CallState::Started {
             mutating,
             agent_id: row.get("agent_id")?,

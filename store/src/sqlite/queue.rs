@@ -47,6 +47,16 @@ impl Queue {
 
     /// Queues `text`, durably, and returns the id that the message will have. An empty one says nothing, and is refused.
     pub fn send(&self, kind: MailKind, text: &str) -> Result<MessageId, StoreError> {
+        self.send_with(&self.clock, kind, text)
+    }
+
+    /// As [`Self::send`], with an id of this clock.
+    pub(crate) fn send_with(
+        &self,
+        clock: &dyn Clock,
+        kind: MailKind,
+        text: &str,
+    ) -> Result<MessageId, StoreError> {
         if text.trim().is_empty() {
             return Err(StoreError {
                 action: "cannot write",
@@ -55,7 +65,7 @@ impl Queue {
                 hint: None,
             });
         }
-        let id = self.clock.message_id();
+        let id = clock.message_id();
         self.send_as(&id, kind, text)?;
         Ok(id)
     }

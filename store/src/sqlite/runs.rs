@@ -4,11 +4,13 @@ mod limits;
 mod questions;
 mod schedules;
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use ah_conversation::{MailKind, Message, MessageId, SessionId, StoreError, Time};
+use ah_conversation::{Clock, MailKind, Message, MessageId, SessionId, StoreError, Time};
+use ah_ids::SystemClock;
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, TransactionBehavior, params};
 
@@ -26,13 +28,22 @@ use crate::{Collected, OpenError, Paths, Queue, SessionStore, Sessions, Tree};
 const REST: Duration = Duration::from_secs(60);
 
 /// The sessions of a folder as a fleet: any number of workers on this machine.
-#[derive(Debug)]
 pub struct LocalFleet {
     sessions: Sessions,
     path: PathBuf,
     timing: Timing,
     changes: Changes,
+    clock: Arc<dyn Clock>,
     connection: Mutex<Connection>,
+}
+
+impl fmt::Debug for LocalFleet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = &self.path;
+        f.debug_struct("LocalFleet")
+            .field("path", path)
+            .finish_non_exhaustive()
+    }
 }
 
 impl LocalFleet {
@@ -42,6 +53,19 @@ impl LocalFleet {
     ///
     /// If it can be neither opened nor created.
     pub fn open(sessions: &Sessions, timing: Timing) -> Result<Self, StoreError> {
+        Self::with_clock(sessions, timing, Arc::new(SystemClock::default()))
+    }
+
+    /// As [`Self::open`], with another clock than the system's.
+    ///
+    /// # Errors
+    ///
+    /// If it can be neither opened nor created.
+    pub fn with_clock(
+        sessions: &Sessions,
+        timing: Timing,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, StoreError> {
         let (_, queue) = sessions.folders();
         let path = queue.join(FILE);
         let connection = queued::open(queue).map_err(|failure| failure.at("cannot open", &path))?;
@@ -49,6 +73,7 @@ impl LocalFleet {
             sessions: sessions.clone(),
             timing,
             changes: Changes::of(queue, FILE),
+            clock,
             connection: Mutex::new(connection),
             path,
         })
@@ -107,28 +132,40 @@ impl LocalFleet {
             let paths = self.paths(&SessionId::from(session));
             if paths.is_ok_and(|paths| Lock::is_held(&paths.lock())) {
                 let beat = "UPDATE runs SET beat_at = ? WHERE id = ?";
-                connection.execute(beat, params![ah_ids::now().0, run])?;
+                connection.execute(beat, params![self.now_ms(), run])?;
             }
         }
         Ok(())
     }
 
+    /// Returns the time at which a run is due: 0 for at once, which no change of the clock delays.
+    fn due(&self, after: Duration) -> i64 {
+        if after.is_zero() {
+            return 0;
+        }
+        self.now_ms().saturating_add(milliseconds(after))
+    }
+
+    fn now_ms(&self) -> i64 {
+        self.clock.now().0
+    }
+
     /// The times of a beat that was not missed: none, if every worker counts as dead at once. One that lies in the future is of a
     /// clock that was set back since.
     fn living(&self) -> [i64; 2] {
-        let (now, dead) = (ah_ids::now().0, milliseconds(self.timing.dead));
+        let (now, dead) = (self.now_ms(), milliseconds(self.timing.dead));
         [now.saturating_sub(dead) + 1, now.saturating_add(dead)]
     }
 }
 
 /// Queues another run of a session whose last one is about to be stopped and does not read the mail that came since.
-fn follow_stopped(connection: &Connection, session: &str) -> rusqlite::Result<()> {
+fn follow_stopped(connection: &Connection, session: &str, now: Time) -> rusqlite::Result<()> {
     connection.execute(
         "INSERT INTO runs
              (session, folder, model, priority, due_at, attempts, queued_at, answer_within, title, command)
          SELECT session, folder, model, priority, 0, attempts, ?2, answer_within, title, command FROM runs
          WHERE state IN ('running', 'queued') AND wish IS NOT NULL AND id = (SELECT max(id) FROM runs WHERE session = ?1)",
-        params![session, ah_ids::now().0],
+        params![session, now.0],
     )?;
     Ok(())
 }
@@ -141,14 +178,6 @@ fn wake(connection: &Connection, session: &str) -> rusqlite::Result<()> {
         [session],
     )?;
     Ok(())
-}
-
-/// Returns the time at which a run is due: 0 for at once, which no change of the clock delays.
-fn due(after: Duration) -> i64 {
-    if after.is_zero() {
-        return 0;
-    }
-    ah_ids::now().0.saturating_add(milliseconds(after))
 }
 
 fn milliseconds(time: Duration) -> i64 {
@@ -168,7 +197,7 @@ impl Fleet for LocalFleet {
             MailKind::FollowUp,
             &run.prompt,
         )?;
-        let now = ah_ids::now().0;
+        let now = self.now_ms();
         self.with("cannot write", |connection| {
             connection.query_one(
                 "INSERT INTO runs
@@ -179,7 +208,7 @@ impl Fleet for LocalFleet {
                     run.folder.to_string_lossy(),
                     run.model,
                     run.priority,
-                    due(run.delay),
+                    self.due(run.delay),
                     run.attempts,
                     now,
                     run.answer_within.map(|within| within.as_secs_f64()),
@@ -195,7 +224,7 @@ impl Fleet for LocalFleet {
         self.with("cannot take a run of", |connection| {
             self.beat_for_the_living(connection)?;
             let [from, to] = self.living();
-            let now = ah_ids::now().0;
+            let now = self.now_ms();
             // A pause that ends later than any was begun before the clock was set back.
             let latest = now.saturating_add(milliseconds(LONGEST_PAUSE));
             connection
@@ -234,7 +263,7 @@ impl Fleet for LocalFleet {
             connection
                 .query_one(
                     "UPDATE runs SET beat_at = ? WHERE id = ? AND owner = ? AND state = 'running' RETURNING wish",
-                    params![ah_ids::now().0, run, worker],
+                    params![self.now_ms(), run, worker],
                     |row| row.get(0),
                 )
                 .optional()
@@ -244,7 +273,7 @@ impl Fleet for LocalFleet {
 
     async fn end(&self, run: RunId, worker: &str, end: &End) -> Result<bool, StoreError> {
         let part = end.part();
-        let now = ah_ids::now().0;
+        let now = self.now_ms();
         self.alone(|connection| {
             let session: Option<String> = connection
                 .query_row(
@@ -258,7 +287,7 @@ impl Fleet for LocalFleet {
                         worker,
                         part.state.word(),
                         part.reason,
-                        due(part.after),
+                        self.due(part.after),
                         i32::from(!part.counts),
                         now
                     ],
@@ -323,9 +352,10 @@ impl Fleet for LocalFleet {
         kind: MailKind,
         text: &str,
     ) -> Result<MessageId, StoreError> {
-        let id = Queue::open(&self.paths(session)?)?.send(kind, text)?;
+        let queue = Queue::open(&self.paths(session)?)?;
+        let id = queue.send_with(&*self.clock, kind, text)?;
         self.with("cannot write", |connection| {
-            follow_stopped(connection, session.as_str())?;
+            follow_stopped(connection, session.as_str(), self.clock.now())?;
             wake(connection, session.as_str())
         })?;
         Ok(id)
@@ -338,7 +368,7 @@ impl Fleet for LocalFleet {
                      ended_at = CASE state WHEN 'queued' THEN ?3 END,
                      state = CASE state WHEN 'queued' THEN 'cancelled' ELSE state END
                  WHERE session = ?1 AND (state = 'running' OR state = 'queued' AND ?2 = 'cancel')",
-                params![session.as_str(), wish.word(), ah_ids::now().0],
+                params![session.as_str(), wish.word(), self.now_ms()],
             )
         })?;
         Ok(changed as u64)

@@ -16,7 +16,7 @@ const SET_BACK: i64 = 60_000;
 #[async_trait]
 impl Limits for LocalFleet {
     async fn admit(&self, model: &str) -> Result<Admission, StoreError> {
-        let now = ah_ids::now().0;
+        let now = self.now_ms();
         self.with("cannot write", |connection| {
             let spent = "SELECT 1 FROM limits WHERE budget <= 0";
             if connection.prepare(spent)?.exists([])? {

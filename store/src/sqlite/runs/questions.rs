@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use rusqlite::{OptionalExtension as _, params};
 
 use super::LocalFleet;
-use crate::fleet::{Questions, Waiting, digest};
+use crate::fleet::{Asker, Questions, Waiting, digest};
 
 #[async_trait]
 impl Questions for LocalFleet {
@@ -13,19 +13,19 @@ impl Questions for LocalFleet {
         &self,
         session: &SessionId,
         question: &Question,
-        asker: &str,
+        asker: &Asker<'_>,
     ) -> Result<(), StoreError> {
         let body = question.body();
-        let digest = digest(&body);
+        let digest = digest(&body, asker);
         self.with("cannot write", |connection| {
             connection.execute(
-                "DELETE FROM questions WHERE session = ? AND digest = ? AND is_taken",
-                params![session.as_str(), digest],
+                "DELETE FROM questions WHERE session = ? AND digest = ? AND is_taken AND NOT ?",
+                params![session.as_str(), digest, asker.is_again],
             )?;
             connection.execute(
                 "INSERT INTO questions (session, digest, body, asker) VALUES (?, ?, ?, ?)
                  ON CONFLICT (session, digest) DO UPDATE SET asker = excluded.asker",
-                params![session.as_str(), digest, body, asker],
+                params![session.as_str(), digest, body, asker.name],
             )
         })?;
         Ok(())

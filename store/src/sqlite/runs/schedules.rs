@@ -11,7 +11,7 @@ use crate::{OpenError, Queue, SessionStore};
 #[async_trait]
 impl Schedules for LocalFleet {
     async fn now(&self) -> Result<Time, StoreError> {
-        Ok(ah_ids::now())
+        Ok(self.clock.now())
     }
 
     async fn schedule(&self, cron: &str, due: Time, run: &NewRun) -> Result<i64, StoreError> {
@@ -97,7 +97,7 @@ impl LocalFleet {
             "INSERT INTO runs
                  (session, folder, model, priority, due_at, attempts, queued_at, answer_within, title, command)
              SELECT ?2, folder, model, priority, 0, attempts, ?3, answer_within, title, command FROM schedules WHERE number = ?1",
-            params![schedule.number, start.session.as_str(), ah_ids::now().0],
+            params![schedule.number, start.session.as_str(), self.now_ms()],
         )?;
         Ok(Ok(true))
     }
