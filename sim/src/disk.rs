@@ -189,6 +189,13 @@ impl SimulatedDisk {
         self.state().stop(is_power_cut);
     }
 
+    /// Refuses all while something is done, as the end of a process that does nothing any more.
+    pub(crate) fn refuse_all(&self, work: impl FnOnce()) {
+        let was_off = std::mem::replace(&mut self.state().is_off, true);
+        work();
+        self.state().is_off = was_off;
+    }
+
     /// Returns whether the process is dead.
     pub(crate) fn is_off(&self) -> bool {
         self.state().is_off

@@ -19,6 +19,8 @@ pub enum Law {
     Reported,
     /// Queued messages arrive once and in order.
     Delivered,
+    /// An answer to a question arrives.
+    Answered,
     /// A rewind gives back what the files had, and the way forth what they had before it.
     Undone,
     /// What watchers are shown is what is stored, and all of it.

@@ -113,7 +113,19 @@ pub(crate) fn at_rest(all: &[Message], state: &State, mail_is_due: bool) -> Resu
             return Err(Law::Reported.broken(what));
         }
     }
+    answered(all, state)?;
     delivered(all, state, mail_is_due)
+}
+
+/// Looks at what was answered to questions.
+fn answered(all: &[Message], state: &State) -> Result<(), Fault> {
+    let results: Vec<_> = results(all).into_values().flatten().collect();
+    let has_arrived = |text: &String| results.iter().any(|told| told.contains(text));
+    let mut answers = state.answers.iter().filter(|answer| answer.is_due);
+    match answers.find(|answer| !has_arrived(&answer.text)) {
+        Some(answer) => Err(Law::Answered.broken(format!("{} is lost", answer.text))),
+        None => Ok(()),
+    }
 }
 
 fn kept(branch: &[Message], state: &State) -> Result<(), Fault> {

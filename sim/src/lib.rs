@@ -46,7 +46,7 @@ pub struct Failure {
 }
 
 /// Every so many numbers there is a fleet; the others are sessions.
-const FLEETS: u64 = 4;
+const FLEETS: u64 = 8;
 
 /// Plays what `seed` is: a session or a fleet; returns its number of turns, or how it fails.
 ///
@@ -80,23 +80,46 @@ fn whole(
     }
 }
 
-/// Plays the sessions from the number `first` on until they have so many turns; returns how many turns they had.
+/// Plays the numbers from `first` on until they have so many turns; returns how many turns they had.
 ///
 /// # Errors
 ///
 /// If something does not hold in one of them: the failure with the smallest number of those that were found.
 pub fn search(first: u64, turns: usize) -> Result<usize, Box<Failure>> {
+    side_by_side(first, |seed, played| {
+        (played < turns).then(|| session(seed, None))
+    })
+}
+
+/// Plays ten minutes of a fleet for each of so many numbers from `first` on; returns how many turns they had.
+///
+/// # Errors
+///
+/// As [`search`].
+pub fn chaos(first: u64, count: u64) -> Result<usize, Box<Failure>> {
+    side_by_side(first, |seed, _| {
+        (seed < first + count).then(|| whole(seed, FleetPlan::chaos(seed), None))
+    })
+}
+
+/// Plays numbers from `first` on, one on each core, while there is something to `play`: a number, after so many turns.
+fn side_by_side(
+    first: u64,
+    play: impl Fn(u64, usize) -> Option<Result<usize, Box<Failure>>> + Sync,
+) -> Result<usize, Box<Failure>> {
     let seeds = AtomicU64::new(first);
     let played = AtomicUsize::new(0);
     let failure = Mutex::new(None::<Box<Failure>>);
     let found = || failure.lock().unwrap_or_else(PoisonError::into_inner);
-    let play = || {
-        while played.load(Ordering::Relaxed) < turns && found().is_none() {
-            match session(seeds.fetch_add(1, Ordering::Relaxed), None) {
-                Ok(more) => {
+    let play_all = || {
+        while found().is_none() {
+            let seed = seeds.fetch_add(1, Ordering::Relaxed);
+            match play(seed, played.load(Ordering::Relaxed)) {
+                None => break,
+                Some(Ok(more)) => {
                     played.fetch_add(more, Ordering::Relaxed);
                 }
-                Err(failed) => {
+                Some(Err(failed)) => {
                     let mut found = found();
                     if found.as_ref().is_none_or(|other| failed.seed < other.seed) {
                         *found = Some(failed);
@@ -107,7 +130,7 @@ pub fn search(first: u64, turns: usize) -> Result<usize, Box<Failure>> {
     };
     thread::scope(|scope| {
         for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
-            scope.spawn(play);
+            scope.spawn(play_all);
         }
     });
     let found = failure.into_inner().unwrap_or_else(PoisonError::into_inner);

@@ -37,19 +37,23 @@ pub(crate) struct Call {
 
 impl Call {
     fn next(state: &mut State) -> Self {
+        let other = if state.asks { "ask" } else { "read" };
         // One in five is of no tool.
-        let name = ["write", "edit", "read", "read", "absent"][state.chance.below(5)];
+        let name = ["write", "edit", "read", other, "absent"][state.chance.below(5)];
         state.calls += 1;
+        let id = format!("call-{}", state.calls);
+        if name == "ask" {
+            // The same question may come again.
+            let about = if state.chance.one_in(3) { "it" } else { &id };
+            let input = json!({"about": about}).to_string();
+            return Self { name, id, input };
+        }
         let input = match state.chance.below(40) {
             0 => r#"{"file": 1, "te"#.to_owned(),
             1 => json!({"file": 1, "text": "long ".repeat(4_000)}).to_string(),
             _ => json!({"file": state.chance.below(FILES)}).to_string(),
         };
-        Self {
-            name,
-            id: format!("call-{}", state.calls),
-            input,
-        }
+        Self { name, id, input }
     }
 }
 
@@ -82,11 +86,18 @@ impl fmt::Display for Said {
 pub(crate) struct WatchedModel {
     world: Arc<World>,
     inner: Arc<dyn Provider>,
+    /// Number of the process among those of its session.
+    entered: usize,
 }
 
 impl WatchedModel {
     pub(crate) fn new(world: Arc<World>, inner: Arc<dyn Provider>) -> Self {
-        Self { world, inner }
+        let entered = world.state().entered;
+        Self {
+            world,
+            inner,
+            entered,
+        }
     }
 }
 
@@ -97,6 +108,10 @@ impl Provider for WatchedModel {
 
     fn stream(&self, request: Request) -> EventStream {
         let world = self.world.clone();
+        if world.state().entered != self.entered {
+            // Another process has the session; this one does not know it yet.
+            return self.inner.stream(request);
+        }
         let has_enough = {
             let mut state = world.state();
             state.rounds += 1;

@@ -61,11 +61,21 @@ pub enum PlantedFault {
     BegunTooLate,
     /// A copy of a session is empty.
     CopyEmpty,
+    /// An answer to a question is acknowledged and not stored.
+    AnswerForgotten,
+    /// A writer whose lease another has taken may still write.
+    LeaseNotChecked,
+    /// Mail counts as read before it is in the conversation.
+    MailTakenEarly,
+    /// A change is acknowledged that the log does not have.
+    CommitForgotten,
+    /// Each worker begins the run of a schedule.
+    ScheduleTwice,
 }
 
 impl PlantedFault {
     /// Those that the test finds, each with the law that it breaks.
-    pub const ALL: [(Self, Law); 28] = [
+    pub const ALL: [(Self, Law); 33] = [
         (Self::UnwrittenAcknowledged, Law::Kept),
         (Self::MessageLost, Law::Kept),
         (Self::StartNotJournalled, Law::Reported),
@@ -94,10 +104,24 @@ impl PlantedFault {
         (Self::AcknowledgedEarly, Law::Accepted),
         (Self::BegunTooLate, Law::Reported),
         (Self::CopyEmpty, Law::Continued),
+        (Self::AnswerForgotten, Law::Answered),
+        (Self::LeaseNotChecked, Law::Once),
+        (Self::MailTakenEarly, Law::Delivered),
+        (Self::CommitForgotten, Law::Kept),
+        (Self::ScheduleTwice, Law::Delivered),
     ];
 
     /// Returns whether only fleets can show it.
     pub fn is_of_fleet(self) -> bool {
-        matches!(self, Self::RunForgotten | Self::MailWakesNobody)
+        matches!(
+            self,
+            Self::RunForgotten
+                | Self::MailWakesNobody
+                | Self::AnswerForgotten
+                | Self::LeaseNotChecked
+                | Self::MailTakenEarly
+                | Self::CommitForgotten
+                | Self::ScheduleTwice
+        )
     }
 }

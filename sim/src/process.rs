@@ -50,7 +50,7 @@ impl Clock for SharedClock {
 }
 
 /// Notes what it is shown.
-struct Screen(Arc<World>);
+pub(crate) struct Screen(Arc<World>);
 
 impl Watcher for Screen {
     fn update(&self, update: SessionUpdate<'_>) {
@@ -294,12 +294,23 @@ pub(crate) fn ports(world: &Arc<World>, store: Arc<SimulatedStore>, process: &Pr
         None => Arc::new(model::SimulatedModel::new(world.clone())),
     };
     let provider = Arc::new(model::WatchedModel::new(world.clone(), provider));
+    let audience = Audience::watching(Arc::new(Screen(world.clone())));
+    ports_of(world, store, provider, audience)
+}
+
+/// Returns what a session works with that asks this model, and has this audience.
+pub(crate) fn ports_of(
+    world: &Arc<World>,
+    store: Arc<SimulatedStore>,
+    provider: Arc<dyn Provider>,
+    audience: Audience,
+) -> Ports {
     Ports {
         summarizer: provider.clone(),
         provider,
         store,
         clock: Arc::new(SharedClock(world.clone())),
-        audience: Audience::watching(Arc::new(Screen(world.clone()))),
+        audience,
         variables: no_variables(),
         agent_id: None,
         rules: Arc::new(Screen(world.clone())),
@@ -308,6 +319,13 @@ pub(crate) fn ports(world: &Arc<World>, store: Arc<SimulatedStore>, process: &Pr
         refusals: ah_agent::no_refusals(),
         command_files: None,
     }
+}
+
+/// Returns a model that needs no server, and an audience that also notes what it is shown.
+pub(crate) fn watched(world: &Arc<World>, audience: Audience) -> (Arc<dyn Provider>, Audience) {
+    let model = Arc::new(model::SimulatedModel::new(world.clone()));
+    let model = Arc::new(model::WatchedModel::new(world.clone(), model));
+    (model, audience.with_first(Arc::new(Screen(world.clone()))))
 }
 
 pub(crate) fn settings(world: &World) -> SessionSettings {

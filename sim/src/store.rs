@@ -1,6 +1,7 @@
 //! The store between the agent and the real one: a process may be killed before each write and after it, and faults of stores are
 //! planted here.
 
+use std::future::poll_fn;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
@@ -38,7 +39,8 @@ impl SimulatedStore {
     /// Makes a message the current one.
     pub(crate) async fn checkout(&self, id: MessageId) -> Result<(), StoreError> {
         self.world.moment().await;
-        self.alive(now(self.session.checkout(id))).await
+        self.alive(through(&self.session, self.session.checkout(id)).await)
+            .await
     }
 
     /// Returns what is really written of `records`.
@@ -76,6 +78,23 @@ impl SimulatedStore {
         }
         records
     }
+}
+
+/// Waits for an answer of a store. While its writer works, nothing else happens; while its log does, others go on.
+async fn through<T>(store: &SessionStore, answer: impl Future<Output = T>) -> T {
+    if store.path().is_absolute() {
+        return now(answer);
+    }
+    let mut answer = pin!(tokio::task::unconstrained(answer));
+    poll_fn(|context| match answer.as_mut().poll(context) {
+        Poll::Ready(value) => Poll::Ready(value),
+        Poll::Pending => {
+            // It has what was asked for before.
+            let _ = now(store.read(|_| Ok(())));
+            answer.as_mut().poll(context)
+        }
+    })
+    .await
 }
 
 /// Waits for the writer of the store, and lets nothing else happen meanwhile: so each number has one order of events.
@@ -136,7 +155,8 @@ fn reword(message: &mut Message) {
 #[async_trait]
 impl Store for SimulatedStore {
     async fn load(&self) -> Result<Transcript, StoreError> {
-        self.alive(now(self.store.load())).await
+        self.alive(through(&self.session, self.store.load()).await)
+            .await
     }
 
     async fn append(&self, records: Vec<Record>) -> Result<(), StoreError> {
@@ -154,7 +174,8 @@ impl Store for SimulatedStore {
         if records.iter().any(is_summary) {
             self.world.state().requested = Arc::default();
         }
-        let appended = now(self.store.append(self.kept(records)));
+        let records = self.kept(records);
+        let appended = through(&self.session, self.store.append(records)).await;
         self.alive(appended).await?;
         self.world.moment().await;
         let mut state = self.world.state();
@@ -172,7 +193,7 @@ impl Store for SimulatedStore {
         offset: usize,
         limit: usize,
     ) -> Result<Option<OutputPage>, StoreError> {
-        self.alive(now(self.store.output(call, offset, limit)))
+        self.alive(through(&self.session, self.store.output(call, offset, limit)).await)
             .await
     }
 
@@ -200,26 +221,28 @@ impl Store for SimulatedStore {
 #[async_trait]
 impl SharedState for SimulatedStore {
     async fn file_steps(&self) -> Result<Vec<FileStep>, StoreError> {
-        self.alive(now(SharedState::file_steps(&*self.session)))
+        self.alive(through(&self.session, SharedState::file_steps(&*self.session)).await)
             .await
     }
 
     async fn file_content(&self, hash: &str) -> Result<Option<Vec<u8>>, StoreError> {
-        let content = now(SharedState::file_content(&*self.session, hash));
+        let content = SharedState::file_content(&*self.session, hash);
+        let content = through(&self.session, content).await;
         self.alive(content).await
     }
 
     async fn note(&self, key: &str) -> Result<Option<String>, StoreError> {
-        self.alive(now(SharedState::note(&*self.session, key)))
+        self.alive(through(&self.session, SharedState::note(&*self.session, key)).await)
             .await
     }
 
     async fn rest(&self) {
-        now(SharedState::rest(&*self.session));
+        through(&self.session, SharedState::rest(&*self.session)).await;
     }
 
     async fn wake(&self) -> Result<bool, StoreError> {
-        self.alive(now(SharedState::wake(&*self.session))).await
+        self.alive(through(&self.session, SharedState::wake(&*self.session)).await)
+            .await
     }
 }
 
@@ -227,7 +250,7 @@ impl SharedState for SimulatedStore {
 impl Mailbox for SimulatedStore {
     async fn mail(&self, kind: MailKind) -> Result<Vec<Mail>, StoreError> {
         self.world.moment().await;
-        let mail = now(self.store.mail(kind));
+        let mail = through(&self.session, self.store.mail(kind)).await;
         let mut mail = self.alive(mail).await?;
         let mut state = self.world.state();
         if state.planted(PlantedFault::MailLost, 1) {

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use ah_conversation::{
-    Access, Context, Input, Output, Tool, ToolExtras, ToolSpec, ToolUse, Truncation,
+    Access, Choice, Context, Input, Interaction, Output, Tool, ToolExtras, ToolSpec, ToolUse,
+    Truncation,
 };
 use async_trait::async_trait;
 use serde_json::json;
@@ -26,6 +27,8 @@ enum Kind {
     /// It changes a file.
     Edit,
     Read,
+    /// It has a question for the person.
+    Ask,
 }
 
 impl SimulatedTool {
@@ -47,6 +50,7 @@ impl SimulatedTool {
             tool("write", Kind::Write),
             tool("edit", Kind::Edit),
             tool("read", Kind::Read),
+            tool("ask", Kind::Ask),
         ]
     }
 
@@ -100,6 +104,12 @@ impl Tool for SimulatedTool {
         vec![match self.kind {
             Kind::Write => Access::Unknown,
             Kind::Read => Access::Read("file".into()),
+            Kind::Ask => Access::Ask(Interaction::Choices(vec![Choice {
+                question: question(input),
+                header: "Which".to_owned(),
+                options: Vec::new(),
+                is_multiple: false,
+            }])),
             Kind::Edit => match self.world.state().workspace.file(input) {
                 Some(path) => Access::Write(path),
                 None => Access::Unknown,
@@ -116,6 +126,11 @@ impl Tool for SimulatedTool {
         let text = match self.kind {
             Kind::Write | Kind::Edit => self.write(call),
             Kind::Read => self.look(call).await,
+            Kind::Ask => {
+                let answer = call.input.get("answers");
+                let answer = answer.and_then(|answers| answers.get(question(&call.input)));
+                format!("The answer is {}", answer.cloned().unwrap_or_default())
+            }
         };
         self.world.moment().await;
         match self.world.state().chance.one_in(6) {
@@ -123,4 +138,10 @@ impl Tool for SimulatedTool {
             false => Output::text(text),
         }
     }
+}
+
+/// Returns the question of a call with this input.
+fn question(input: &Input) -> String {
+    let about = input.get("about").and_then(|about| about.as_str());
+    format!("Which for {}?", about.unwrap_or("nothing"))
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use ah_conversation::{Clock as _, MailKind, Message, MessageId, Record, ToolUseId};
 use ah_provider::script::format::Turn;
@@ -11,6 +12,7 @@ use ah_testkit::server::given::Given;
 use ah_testkit::world::Steps;
 use futures_util::FutureExt as _;
 use tokio::sync::Notify;
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::chance::Chance;
@@ -66,6 +68,16 @@ pub(crate) struct State {
     pub(crate) late: Vec<Record>,
     /// What other processes have queued.
     pub(crate) mail: Vec<Sent>,
+    /// What was answered to questions.
+    pub(crate) answers: Vec<Answered>,
+    /// When somebody wanted a run to stop last.
+    pub(crate) stopped: Option<Instant>,
+    /// Whether the model has questions.
+    pub(crate) asks: bool,
+    /// Longest time that a moment takes, in milliseconds.
+    pub(crate) pace: usize,
+    /// Processes that have come to the session so far.
+    pub(crate) entered: usize,
     /// Moments of the present process so far.
     moments: usize,
     injection: Option<(usize, Injection)>,
@@ -82,6 +94,15 @@ pub(crate) struct State {
 
 /// What happens, a line each.
 pub(crate) type Story = Arc<Mutex<Vec<String>>>;
+
+/// An answer to a question.
+pub(crate) struct Answered {
+    pub(crate) text: String,
+    /// It is acknowledged, and has to be in the conversation.
+    pub(crate) is_due: bool,
+    /// Its run was about to be stopped.
+    pub(crate) is_excused: bool,
+}
 
 /// A queued message.
 pub(crate) struct Sent {
@@ -153,6 +174,11 @@ impl World {
             ended: Vec::new(),
             late: Vec::new(),
             mail: Vec::new(),
+            answers: Vec::new(),
+            stopped: None,
+            asks: false,
+            pace: 0,
+            entered: 0,
             moments: 0,
             injection: None,
             will_be_stopped: false,
@@ -176,12 +202,19 @@ impl World {
 
     /// A moment of the process, at which something may come upon it.
     pub(crate) async fn moment(&self) {
-        let is_now = {
+        let (is_now, pause) = {
             let mut state = self.state();
             let now = state.moments;
             state.moments += 1;
-            state.injection.is_some_and(|(at, _)| at == now)
+            let pause = match state.pace {
+                0 => None,
+                pace => Some(Duration::from_millis(state.chance.below(pace) as u64)),
+            };
+            (state.injection.is_some_and(|(at, _)| at == now), pause)
         };
+        if let Some(pause) = pause {
+            sleep(pause).await;
+        }
         if is_now {
             self.inject().await;
         }
@@ -271,6 +304,7 @@ impl World {
         let mut state = self.state();
         state.chance = Chance::new(process.seed);
         state.is_calm = process.is_calm;
+        state.entered += 1;
         state.rounds = 0;
         state.late.clear();
         state.is_summary = false;

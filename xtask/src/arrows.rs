@@ -114,7 +114,9 @@ const ARROWS: &[(&str, &[&str])] = &[
         "ah-sim",
         &[
             "ah-agent",
+            "ah-config",
             "ah-conversation",
+            "ah-fleet",
             "ah-http",
             "ah-provider",
             "ah-sandbox",

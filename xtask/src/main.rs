@@ -46,7 +46,7 @@ usage: cargo xtask <command>
   test    every test suite; the last line names those left out: test [--all] [--again] [--times], or one of acp, browser, conformance, differential, features, harness, hubs, inspect, library, litellm, local, mcp, openapi, packages, page, postgres, programs, projects, sdk
   drift   what the newest packages of vendors and protocols have that is not judged in interop/drift; needs the network: drift [NAME…]
   models  writes the built-in catalogue of models anew, from LiteLLM's newest list; needs the network
-  sim     plays whole sessions and fleets with kills, power cuts, failing disks and servers, and mail, from one number each (docs/simulation.md): sim [--seed N] [--turns M]
+  sim     plays whole sessions and fleets with kills, power cuts, failing disks and servers, and mail, from one number each (docs/simulation.md): sim [--seed N] [--turns M | --chaos COUNT]
   fuzz    searches for inputs that break a parser; needs a nightly compiler: fuzz [--seconds N] [TARGET…]
   dist    builds the published binaries and packs them into target/packages: dist [--profile NAME] [--target TRIPLE]… [--twice]
   bench   measures the binary against its budget: bench [--build PROFILE | --binary FILE] [GROUP…]; with --profile, writes where its bytes go
