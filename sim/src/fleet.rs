@@ -1,6 +1,7 @@
 //! Fleets: runs of several sessions are queued, workers take them, several at a time, and die, stall or are stopped, while others send
 //! messages, answer questions, interrupt and cancel. The workers, the agents and SQLite are the real ones; PostgreSQL is a model.
 
+mod client;
 mod life;
 mod local;
 mod playing;
@@ -14,15 +15,13 @@ use ah_conversation::MailKind;
 
 use crate::chance::Chance;
 use crate::plan::{DiskEvent, Process};
-use crate::plant::PlantedFault;
-use crate::play::{Playable, Played, simpler};
 
 /// Most sessions of a fleet, besides those of its schedule.
 const SESSIONS: usize = 3;
 /// Most steps of a fleet.
 const STEPS: usize = 16;
 /// Longest pause before a step, in milliseconds.
-const PAUSE: usize = 15_000;
+const PAUSE: usize = 10_000;
 /// Operations of the disk, at one of which something may happen.
 const OPERATIONS: usize = 300;
 /// How long chaos lasts, in milliseconds.
@@ -131,7 +130,7 @@ impl FleetPlan {
             15 => Task::Schedule,
             16..=17 => Task::Kill(worker),
             18..=19 => Task::Terminate(worker),
-            20 => Task::Stall(worker, 1 + chance.below(60) as u64),
+            20 => Task::Stall(worker, 10 + chance.below(50) as u64),
             21 => Task::Clock(worker, [-3_600, 3_600, 86_400, 0][chance.below(4)]),
             _ if self.is_remote => Task::Away(1 + chance.below(40) as u64),
             22 => Task::PowerCut,
@@ -152,33 +151,6 @@ impl FleetPlan {
                 ..Process::calm(chance.next())
             },
         }
-    }
-}
-
-impl Playable for FleetPlan {
-    fn play(&self, plant: Option<PlantedFault>) -> Played {
-        playing::play(self, plant)
-    }
-
-    fn simpler(&self) -> Vec<Self> {
-        let with = |steps| Self {
-            steps,
-            ..self.clone()
-        };
-        let mut plans: Vec<_> = simpler(&self.steps, |step| &mut step.process)
-            .map(with)
-            .collect();
-        if self.workers > 1 {
-            plans.push(Self {
-                workers: self.workers - 1,
-                ..self.clone()
-            });
-        }
-        plans
-    }
-
-    fn parts(&self) -> usize {
-        self.steps.len()
     }
 }
 

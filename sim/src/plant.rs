@@ -63,8 +63,6 @@ pub enum PlantedFault {
     CopyEmpty,
     /// An answer to a question is acknowledged and not stored.
     AnswerForgotten,
-    /// A writer whose lease another has taken may still write.
-    LeaseNotChecked,
     /// Mail counts as read before it is in the conversation.
     MailTakenEarly,
     /// A change is acknowledged that the log does not have.
@@ -75,7 +73,7 @@ pub enum PlantedFault {
 
 impl PlantedFault {
     /// Those that the test finds, each with the law that it breaks.
-    pub const ALL: [(Self, Law); 33] = [
+    pub const ALL: [(Self, Law); 32] = [
         (Self::UnwrittenAcknowledged, Law::Kept),
         (Self::MessageLost, Law::Kept),
         (Self::StartNotJournalled, Law::Reported),
@@ -105,7 +103,6 @@ impl PlantedFault {
         (Self::BegunTooLate, Law::Reported),
         (Self::CopyEmpty, Law::Continued),
         (Self::AnswerForgotten, Law::Answered),
-        (Self::LeaseNotChecked, Law::Once),
         (Self::MailTakenEarly, Law::Delivered),
         (Self::CommitForgotten, Law::Kept),
         (Self::ScheduleTwice, Law::Delivered),
@@ -118,7 +115,6 @@ impl PlantedFault {
             Self::RunForgotten
                 | Self::MailWakesNobody
                 | Self::AnswerForgotten
-                | Self::LeaseNotChecked
                 | Self::MailTakenEarly
                 | Self::CommitForgotten
                 | Self::ScheduleTwice

@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
-use ah_conversation::{MailKind, Message, SessionId, Store as _, StoreError, Time};
-use ah_fleet::worker::next_time;
+use ah_conversation::{MailKind, Message, SessionId, Store as _, StoreError};
 use ah_sandbox::sqlite::disk::{Mounted, mount};
-use ah_store::fleet::{Fleet, NewRun, Timing, Wish};
-use ah_store::{LocalFleet, OpenError, Queue, Sessions, Tree};
+use ah_store::fleet::{Fleet, Timing, Wish};
+use ah_store::{LocalFleet, OpenError, Sessions, Tree};
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep, timeout};
 
+use super::client::{Client, SCHEDULED};
 use super::life::Life;
 use super::local::LocalProcess;
 use super::server::{Server, ServerProcess};
@@ -23,27 +23,50 @@ use super::{FleetPlan, SESSIONS, Step, Task};
 use crate::law::{Fault, Law, unusable};
 use crate::laws;
 use crate::plant::PlantedFault;
-use crate::play::Played;
+use crate::play::{Playable, Played, simpler};
 use crate::process::{TOO_LONG, folder, refused, runtime};
 use crate::store::now;
-use crate::world::{Answered, Sent};
+use crate::world::Sent;
 
 /// Slower than usual: a beat is a statement.
 const TIMING: Timing = Timing {
     beat: Duration::from_secs(3),
     dead: Duration::from_secs(18),
 };
-/// How long a question waits.
-const ANSWER_WITHIN: Duration = Duration::from_secs(90);
 /// Looks whether all is at rest at the end, at most, and the pause between them.
 const MOST_LOOKS: usize = 400;
 const LOOK: Duration = Duration::from_secs(5);
 /// How long an error may come after its cause.
 const AFTERMATH: Duration = Duration::from_secs(60);
-/// What a schedule has done.
-const SCHEDULED: &str = "scheduled-1.";
 
-pub(super) fn play(plan: &FleetPlan, plant: Option<PlantedFault>) -> Played {
+impl Playable for FleetPlan {
+    fn play(&self, plant: Option<PlantedFault>) -> Played {
+        play(self, plant)
+    }
+
+    fn simpler(&self) -> Vec<Self> {
+        let with = |steps| Self {
+            steps,
+            ..self.clone()
+        };
+        let mut plans: Vec<_> = simpler(&self.steps, |step| &mut step.process)
+            .map(with)
+            .collect();
+        if self.workers > 1 {
+            plans.push(Self {
+                workers: self.workers - 1,
+                ..self.clone()
+            });
+        }
+        plans
+    }
+
+    fn parts(&self) -> usize {
+        self.steps.len()
+    }
+}
+
+fn play(plan: &FleetPlan, plant: Option<PlantedFault>) -> Played {
     let runtime = runtime();
     runtime.block_on(async {
         let mut fleet = Playing::new(plan, plant);
@@ -346,6 +369,10 @@ impl Playing {
         if let Some(server) = &self.server {
             server.leave(Duration::ZERO);
         }
+        if self.lives.is_empty() {
+            self.lives.push(None);
+            self.clocks.push(Arc::default());
+        }
         self.fill()?;
         let fleet = self
             .connected(&Arc::default())
@@ -400,7 +427,7 @@ impl Playing {
             });
         }
         for (id, world) in self.shared.worlds() {
-            if !runs.iter().any(|run| run.session == id) {
+            if !world.state().mail.iter().any(|sent| sent.is_acknowledged) {
                 continue;
             }
             let all = stored(fleet, &id).await.map_err(broken)?;
@@ -440,138 +467,4 @@ async fn stored(fleet: &Arc<dyn Fleet>, id: &SessionId) -> Result<Vec<Message>, 
     let store = store.map_err(refused)?;
     now(store.load())?;
     now(store.read(Tree::messages))
-}
-
-/// Somebody who wants something of the fleet.
-struct Client {
-    shared: Arc<Shared>,
-    fleet: Arc<dyn Fleet>,
-    is_remote: bool,
-}
-
-impl Client {
-    /// Notes a message before it is sent; returns its text.
-    fn note(&self, session: &SessionId, kind: MailKind, is_run: bool) -> String {
-        let world = self.shared.world(session);
-        let mut state = world.state();
-        let text = format!("mail-{}.", state.mail.len() + 1);
-        state.mail.push(Sent {
-            kind,
-            text: text.clone(),
-            is_run,
-            is_acknowledged: false,
-        });
-        text
-    }
-
-    /// The last message is acknowledged.
-    fn acknowledge(&self, session: &SessionId) {
-        let world = self.shared.world(session);
-        let mut state = world.state();
-        if let Some(sent) = state.mail.last_mut() {
-            sent.is_acknowledged = true;
-        }
-        drop(state);
-        self.shared.tell("it is queued".to_owned());
-    }
-
-    async fn queue(&self, session: &SessionId) -> Result<(), StoreError> {
-        let prompt = self.note(session, MailKind::FollowUp, true);
-        let run = self.new_run(session, prompt);
-        match self.shared.planted(PlantedFault::RunForgotten, 2) && !self.is_remote {
-            true => Queue::open(&self.shared.paths(session))?.send_as(
-                &run.message,
-                MailKind::FollowUp,
-                &run.prompt,
-            )?,
-            false => drop(self.fleet.enqueue(&run).await?),
-        }
-        self.acknowledge(session);
-        Ok(())
-    }
-
-    fn new_run(&self, session: &SessionId, prompt: String) -> NewRun {
-        NewRun {
-            session: session.clone(),
-            message: self.shared.message_id(),
-            prompt,
-            command: Vec::new(),
-            folder: "/".into(),
-            model: None,
-            priority: 0,
-            delay: Duration::ZERO,
-            attempts: 1_000,
-            answer_within: Some(ANSWER_WITHIN),
-        }
-    }
-
-    async fn send(&self, session: &SessionId, kind: MailKind) -> Result<(), StoreError> {
-        let world = self.shared.world(session);
-        let is_run = |sent: &Sent| sent.is_run && sent.is_acknowledged;
-        if !world.state().mail.iter().any(is_run) {
-            // A message waits for the next run.
-            return Ok(());
-        }
-        let text = self.note(session, kind, false);
-        match self.shared.planted(PlantedFault::MailWakesNobody, 1) && !self.is_remote {
-            true => drop(Queue::open(&self.shared.paths(session))?.send(kind, &text)?),
-            false => drop(self.fleet.send(session, kind, &text).await?),
-        }
-        self.acknowledge(session);
-        Ok(())
-    }
-
-    async fn answer(&self, session: &SessionId) -> Result<(), StoreError> {
-        let waiting = self.fleet.questions(session).await?;
-        let Some(first) = waiting.first() else {
-            return Ok(());
-        };
-        let world = self.shared.world(session);
-        let text = {
-            let mut state = world.state();
-            let text = format!("answer-{}.", state.answers.len() + 1);
-            let is_excused = state.stopped.is_some_and(|at| at.elapsed() < AFTERMATH * 2);
-            state.answers.push(Answered {
-                text: text.clone(),
-                is_due: false,
-                is_excused,
-            });
-            text
-        };
-        let answers = vec![text.clone(); first.question.choices.len()];
-        let is_counted = self.fleet.answer(session, first.number, &answers).await?;
-        if is_counted && let Some(answer) = world.state().answers.last_mut() {
-            answer.is_due = !answer.is_excused;
-            self.shared.tell(format!("{text} counts"));
-        }
-        Ok(())
-    }
-
-    async fn wish(&self, session: &SessionId, wish: Wish) -> Result<(), StoreError> {
-        let world = self.shared.world(session);
-        {
-            // A run that is stopped waits for no answers.
-            let mut state = world.state();
-            state.stopped = Some(Instant::now());
-            state
-                .answers
-                .iter_mut()
-                .for_each(|answer| answer.is_due = false);
-        }
-        let count = self.fleet.wish(session, wish).await?;
-        self.shared.tell(format!("it concerns {count} runs"));
-        Ok(())
-    }
-
-    async fn schedule(&self) -> Result<i64, StoreError> {
-        let now = self.fleet.now().await?;
-        let due = next_time("* * * * *", now).unwrap_or(Time(i64::MAX));
-        let run = self.new_run(&self.ids_of_schedule(), SCHEDULED.to_owned());
-        self.fleet.schedule("* * * * *", due, &run).await
-    }
-
-    /// Stands for those of every start.
-    fn ids_of_schedule(&self) -> SessionId {
-        SessionId::from("schedule")
-    }
 }

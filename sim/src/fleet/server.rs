@@ -475,12 +475,9 @@ impl Log for Lease {
         if process.shared.planted(PlantedFault::CommitForgotten, 20) {
             return Ok(());
         }
-        let is_checked = process.shared.plant != Some(PlantedFault::LeaseNotChecked);
         let place = (self.epoch, seq);
         let stored = process
-            .asked(|tables, now| {
-                tables.append(session, place.0, place.1, &entry, (now, is_checked))
-            })
+            .asked(|tables, now| tables.append(session, place, &entry, now))
             .await?;
         if stored.is_none() {
             let epoch = process

@@ -327,14 +327,13 @@ impl Tables {
     pub(crate) fn append(
         &mut self,
         session: &SessionId,
-        epoch: i64,
-        place: i64,
+        (epoch, place): (i64, i64),
         entry: &Entry,
-        (now, is_checked): (i64, bool),
+        now: i64,
     ) -> Option<bool> {
         let row = self.sessions.get_mut(session)?;
         let next = i64::try_from(row.changes.len()).unwrap_or(i64::MAX);
-        if is_checked && (row.epoch != epoch || next != place) {
+        if row.epoch != epoch || next != place {
             return None;
         }
         row.beat_at = now;
