@@ -29,7 +29,11 @@ const MODULES: &[Module] = &[
     module("agent/src/checkpoint/edit.rs", STEPS, &[]),
     module("agent/src/checkpoint/rewind.rs", STEPS, &[]),
     module("agent/src/checkpoint/state.rs", STEPS, &[]),
-    module("agent/src/subagent/memory.rs", "definitions of subagents", &[]),
+    module(
+        "agent/src/subagent/memory.rs",
+        "definitions of subagents",
+        &[],
+    ),
     module("store/src/sqlite/files.rs", ROWS, &[]),
     module("store/src/sqlite/outputs.rs", ROWS, &[]),
     module("store/src/sqlite/copy.rs", ROWS, &[]),

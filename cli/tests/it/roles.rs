@@ -83,7 +83,7 @@ const ROLES: &[Role] = &[
             "forged::the_model_of_a_session_is_no_file",
             "forged::what_others_have_left_to_be_run_is_not_run",
             "forged::a_queue_that_came_with_a_folder_is_not_run",
-            "worktrees::no_repository_of_an_untrusted_project_runs_programs",
+            "trust::no_repository_of_an_untrusted_project_runs_programs",
             "definitions::a_memory_is_no_other_folder_of_the_user",
             "agents::an_untrusted_definition_widens_nothing",
             "plugins::a_plugin_in_a_project_that_is_not_trusted_runs_nothing",

@@ -8,6 +8,7 @@ use serde_json::json;
 
 use crate::support::binary::World;
 use crate::support::shown::shown;
+use crate::worktrees::{git, repository};
 
 /// A project that would run programs and send keys elsewhere.
 fn hostile(elsewhere: &Server) -> World {
@@ -214,4 +215,55 @@ fn sessions_are_not_written_through_a_link_of_an_untrusted_folder() {
     assert_eq!(std::fs::read_dir(&elsewhere).unwrap().count(), 0);
     world.ah(["--trust", "-m", &model, "go"]).run().expect(0);
     assert!(std::fs::read_dir(&elsewhere).unwrap().count() > 0);
+}
+
+/// What was unpacked with a project may be a repository in the place of a worktree. In a project that is not trusted no program
+/// that its configuration names runs, nor one of the repository around it.
+#[test]
+fn no_repository_of_an_untrusted_project_runs_programs() {
+    for is_trusted in [false, true] {
+        let world = repository();
+        let project = world.project();
+        let tree = world.file(".ah/worktrees/theirs");
+        fs::create_dir_all(&tree).unwrap();
+        git(&tree, &["init", "-q", "-b", "main"]);
+        for folder in [&project, &tree] {
+            fs::write(folder.join("code.txt"), "one\n").unwrap();
+            git(folder, &["add", "code.txt"]);
+            fs::write(folder.join(".gitattributes"), "* filter=x\n").unwrap();
+            fs::write(folder.join("code.txt"), "two\n").unwrap();
+            let ran = world.home().join("ran").display().to_string();
+            git(
+                folder,
+                &["config", "filter.x.clean", &format!("touch {ran}; cat")],
+            );
+        }
+        let trust = if is_trusted { &["--trust"][..] } else { &[] };
+        let model = world.scenario("m", [says("Done.")]);
+        let mode = ["--permission-mode", "plan", "-m", &model, "go"];
+        world
+            .as_typed(trust.iter().copied().chain(mode))
+            .run()
+            .expect(0);
+        let id = world.database();
+        let id = id.file_stem().unwrap().to_str().unwrap();
+        let away = world.home().join("away").display().to_string();
+        let _ = fs::remove_file(world.home().join("ran"));
+        for words in [
+            &["worktree"][..],
+            &["worktree", "rm", "theirs"],
+            &["move", id, "--to", &away],
+            &["move", &away],
+        ] {
+            world
+                .as_typed(trust.iter().chain(words).copied())
+                .run()
+                .without_panic();
+            let has_run = world.home().join("ran").exists();
+            if !is_trusted {
+                assert!(!has_run, "{words:?}");
+            }
+        }
+        assert_eq!(world.home().join("ran").exists(), is_trusted);
+    }
 }
