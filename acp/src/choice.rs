@@ -142,7 +142,7 @@ fn words(mode: PermissionMode) -> (&'static str, &'static str) {
             ("Accept edits", "Edits files of the project without asking")
         }
         PermissionMode::Plan => ("Plan", "Reads only, and presents a plan"),
-        PermissionMode::DontAsk => ("Don't ask", "Denies calls that would need a question"),
+        PermissionMode::DontAsk => ("Don't ask", "Denies calls that would need permission"),
         PermissionMode::Delegate => ("Delegate", "Only starts subagents"),
         PermissionMode::BypassPermissions => ("Bypass permissions", "Allows everything"),
     }

@@ -109,7 +109,7 @@ impl RunFailure {
                     .to_owned(),
             ),
             Self::Silent => Some(
-                "small models do so when a task is too much for them: ask for less, or use another model"
+                "small models do this when a task is too hard for them: ask for less, or use another model"
                     .to_owned(),
             ),
             Self::Unpriced => Some(

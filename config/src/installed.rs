@@ -165,7 +165,7 @@ impl Config {
                 }]);
             } else {
                 self.warnings.push(format!(
-                    "the plugin `{id}` is left out: its files are not those that you were shown; `ah plugin enable {id}` \
+                    "the plugin `{id}` is left out: its files have changed since you approved them; `ah plugin enable {id}` \
                      shows what it may do now"
                 ));
             }

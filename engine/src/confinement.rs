@@ -380,7 +380,7 @@ impl PendingSandbox {
         });
         let sandbox = kept.map_err(|error| Obstacle {
             reason: format!("cannot make a temporary folder: {error}"),
-            remedy: "TMPDIR says where".to_owned(),
+            remedy: "set TMPDIR to a folder that can be written".to_owned(),
         })?;
         let probed = sandbox.probe();
         probed.map_err(|error| Obstacle::of(error.to_string()))?;

@@ -128,7 +128,7 @@ pub(super) fn connect(
     }
     if let Some((server, None)) = unlisted {
         warnings.push(format!(
-            "`{name}` is in no server's list of models; sending it to {server} unchanged; `ah models --refresh` \
+            "no server lists the model `{name}`; sending it to {server} unchanged; `ah models --refresh` \
              updates the lists"
         ));
     }

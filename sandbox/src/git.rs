@@ -148,7 +148,7 @@ impl<'a> Search<'a> {
             .extend(fs::symlink_metadata(&head).is_err().then_some(head));
         if !folders.is_complete() {
             self.remarks.push(format!(
-                "`{}` has too many folders to look at all of them: in the others, except submodules, commands can write files \
+                "`{}` has too many folders to check: in those that were not checked, except submodules, commands can write files \
                  that steer agents, editors or git",
                 workspace.display()
             ));

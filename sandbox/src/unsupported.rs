@@ -84,7 +84,7 @@ impl Bounds {
     ///
     /// Always.
     pub fn hold(&self, _command: &mut process::Command) -> Result<(), String> {
-        Err("bounds of a single command cannot be kept on this platform".to_owned())
+        Err("a single command cannot be confined further on this platform".to_owned())
     }
 }
 

@@ -204,7 +204,7 @@ pub(crate) fn tls(config: &Config) -> Option<MakeRustlsConnect> {
     match ClientConfig::with_platform_verifier() {
         Ok(tls) => Some(MakeRustlsConnect::new(tls)),
         Err(error) => {
-            tracing::warn!("no certificates to check a server by: {error}");
+            tracing::warn!("no certificates to verify a server with: {error}");
             None
         }
     }

@@ -53,12 +53,12 @@ pub(crate) fn failed(
         SqlState::UNDEFINED_COLUMN,
     ];
     let hint = match error.code() {
-        Some(code) if undefined.contains(code) => Some("`ah fleet migrate` makes the tables"),
+        Some(code) if undefined.contains(code) => Some("`ah fleet migrate` creates the tables"),
         Some(code) if *code == SqlState::INSUFFICIENT_PRIVILEGE => {
             Some(match reason.contains("for schema") {
                 true => "grant the role `ah` to this one: `GRANT ah TO NAME`",
                 // It may look into the schema, so it has the role.
-                false => "only the role that made the tables may do this (`ah fleet migrate`)",
+                false => "only the role that created the tables may do this (`ah fleet migrate`)",
             })
         }
         _ => None,

@@ -168,7 +168,7 @@ impl Workspace {
         let is_embedded = self.embedded_at(path).is_some();
         match &self.confinement {
             Some(confinement) if !is_embedded && !confinement.may_read(path) => Err(format!(
-                "cannot read `{}`: the sandbox hides it; it would take `--unveil {}`",
+                "cannot read `{}`: the sandbox hides it; `--unveil {}` would show it",
                 self.show(path),
                 path.display()
             )),

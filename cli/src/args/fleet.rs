@@ -21,13 +21,13 @@ pub enum FleetCommands {
         /// Model for tasks that name none
         #[arg(short = 'm', long, value_name = "NAME")]
         model: Option<String>,
-        /// Answer `/healthz`, `/readyz` and `/metrics` (Prometheus) at this address; a port alone is on this machine
+        /// Answer `/healthz`, `/readyz` and `/metrics` (Prometheus) at this address; a port alone means this machine
         #[arg(long, value_name = "ADDRESS", value_parser = address)]
         metrics: Option<SocketAddr>,
         /// Also run queued commands (`ah enqueue -- work`), which have your permissions
         #[arg(long)]
         commands: bool,
-        /// End when nothing is queued or running
+        /// Exit when nothing is queued or running
         #[arg(long)]
         until_idle: bool,
         #[command(flatten)]
@@ -89,7 +89,7 @@ pub enum FleetCommands {
 /// Actions of `ah fleet`.
 #[derive(Debug, Clone, PartialEq, Subcommand)]
 pub enum FleetAction {
-    /// Make the tables of a PostgreSQL database, or bring them up to date
+    /// Create or update the tables of a PostgreSQL database
     Migrate {
         /// Let `graphile_worker` wake the workers of this role (builds with the feature `graphile`)
         #[arg(long)]
@@ -133,13 +133,13 @@ fn address(text: &str) -> Result<SocketAddr, String> {
         return Ok((Ipv4Addr::LOCALHOST, port).into());
     }
     text.parse()
-        .map_err(|_| "it is a port, or an IP address and a port".to_owned())
+        .map_err(|_| "expected a port, or an IP address and a port".to_owned())
 }
 
 fn positive(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(number) if number > 0.0 && number < 1e6 => Ok(number),
-        _ => Err("it is a number above 0 and below a million".to_owned()),
+        _ => Err("expected a number above 0 and below a million".to_owned()),
     }
 }
 

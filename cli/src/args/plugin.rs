@@ -17,7 +17,7 @@ pub enum PluginAction {
     /// Install plugins, and show what they bring
     #[command(visible_alias = "i")]
     Install {
-        /// Their names, with `@MARKETPLACE` if several have one of that name
+        /// Their names; add `@MARKETPLACE` if several marketplaces have one of that name
         #[arg(value_name = "NAME[@MARKETPLACE]", required = true)]
         plugins: Vec<String>,
         #[command(flatten)]

@@ -167,7 +167,7 @@ fn only(running: &[Found], config: &Config) -> Result<String, Error> {
                     doing(session.questions)
                 )
             });
-            let text = format!("several sessions run:{}", lines.collect::<String>());
+            let text = format!("several sessions are running:{}", lines.collect::<String>());
             Err(Error::usage(text))
         }
     }

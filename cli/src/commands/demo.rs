@@ -18,7 +18,7 @@ pub fn run(output: &OutputOptions) -> Result<u8, Error> {
     let shell = Shell::new(&environment::read(None)?).program;
     if !shell.exists() {
         let message = format!(
-            "the demonstration needs a shell, and there is no `{}`",
+            "the demo needs a shell, but `{}` was not found",
             shell.display()
         );
         return Err(Error::failure(message).hint("install one, or set AH_SHELL to it"));

@@ -227,7 +227,7 @@ fn start_of(prompt: &TypedPrompt, options: &Options, config: &Config) -> Result<
     let plan = plan(options, config.interface)?;
     if plan.ephemeral || plan.uuid.is_some() || plan.at.is_some() {
         let text =
-            "a run in the background continues a stored session, or begins one with an id of ours";
+            "a run in the background needs a stored session, with an id that ah chooses";
         return Err(Error::usage(text)
             .hint("leave out --no-session-persistence, --session-id and --resume-session-at"));
     }
@@ -236,7 +236,7 @@ fn start_of(prompt: &TypedPrompt, options: &Options, config: &Config) -> Result<
         && let SessionChoice::Named(name) = &plan.choice
     {
         let text = format!("there is no session with the name `{name}`");
-        return Err(Error::failure(text).hint("begin it without -d, or give the name afterwards"));
+        return Err(Error::failure(text).hint("start it without -d, or name it later"));
     }
     let at = prompt.fork_at.map(At::Number);
     Ok(Start {

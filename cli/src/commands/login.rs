@@ -169,11 +169,11 @@ fn try_model(config: &Config, name: &str) -> Option<String> {
     let tried =
         runtime.block_on(async { timeout(PATIENCE_OF_A_TRY, try_call(&config, name)).await });
     runtime.shutdown_background();
-    let help = "docs/providers.md, `A model on your own machine`, says what to do";
+    let help = "see `A model on your own machine` in docs/providers.md";
     Some(match tried {
         Err(_) => {
             let seconds = PATIENCE_OF_A_TRY.as_secs();
-            format!("it has not answered within {seconds} s; the first answer may take as long")
+            format!("no answer within {seconds} s; the first one may take that long")
         }
         Ok(Err(error)) => format!("it failed: {}; {help}", error.message),
         Ok(Ok(TriedCall::Called)) => "it called the tool; everything is ready".to_owned(),

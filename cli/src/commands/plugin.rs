@@ -214,7 +214,7 @@ fn disable(plugins: &Plugins<'_>, wanted: &str) -> Result<u8, Error> {
 
 fn left_out(id: &str) {
     note(&format!(
-        "its programs do not run and its texts allow nothing; `ah plugin enable {id} --yes` lets them"
+        "its programs do not run and its permissions have no effect; `ah plugin enable {id} --yes` allows both"
     ));
 }
 

@@ -56,7 +56,7 @@ pub fn run(
         let code = carry_out(&files, &rewind, wanted, back, config).await?;
         if let Some(command) = verified.filter(|_| is_told && code == 0) {
             note(&format!(
-                "`{}` passed with these changes; whether it still does is not known",
+                "`{}` passed with these changes; it may fail without them",
                 shown(&command)
             ));
         }

@@ -302,7 +302,7 @@ mod tests {
         ];
         insta::assert_snapshot!(breaks(&calls), @"
         call 2 missed the prompt cache: the conversation was compacted
-        call 3 was answered without earlier thinking, by its server: what was said before earlier thinking has changed
+        call 3 was answered without earlier thinking, by its server: messages before earlier thinking have changed
         ");
     }
 

@@ -34,7 +34,7 @@ fn list(trees: &Worktrees, form: Json) -> Result<u8, Error> {
         return print_json(&values.collect());
     }
     if listed.is_empty() {
-        ah_terminal::note("no worktrees yet; `ah -w NAME` makes one");
+        ah_terminal::note("no worktrees yet; `ah -w NAME` creates one");
     }
     let lines = listed.iter().map(|(name, tree)| {
         let state = match tree {

@@ -342,7 +342,7 @@ fn a_process_that_is_stopped_holds_up_no_command() {
     let pid = i32::try_from(servers(&world)[0]["pid"].as_i64().unwrap()).unwrap();
     let process = Pid::from_raw(pid).unwrap();
     kill_process(process, Signal::STOP).unwrap();
-    let said = format!("process {pid} does not say what it runs: no answer within");
+    let said = format!("process {pid} does not say which sessions it runs: no answer within");
     let listed = world.as_typed(["sessions"]).run().expect(0);
     assert!(listed.stdout.contains(&session[..11]), "{}", listed.stdout);
     assert!(listed.stderr.contains(&said), "{}", listed.stderr);

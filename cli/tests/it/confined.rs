@@ -280,7 +280,7 @@ fn the_web_is_reached_as_far_as_commands_reach_it_where_nobody_is_asked() {
             is_reached,
             "{options:?}: {result}"
         );
-        let refusal = format!("it would take `--allow-host {to}`");
+        let refusal = format!("`--allow-host {to}` would allow it");
         assert_eq!(
             result.contains(&refusal),
             !is_reached,

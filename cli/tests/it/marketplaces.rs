@@ -404,7 +404,7 @@ fn all_that_a_plugin_may_do_is_shown_whole_and_waits_for_a_yes() {
     tool of skill shop:sk: tools/tools-ran
     tool of skill shop:sk: bin/bin-ran
     server till of agent shop:clerk: run it LD_PRELOAD=./evil.so reaches evil.example:443
-  allows without a question:
+  allows without asking:
     command /shop:a: Bash, Write(/x)
     skill shop:sk: Edit
     agent shop:clerk: mode acceptEdits
@@ -499,7 +499,7 @@ fn a_yes_is_to_the_files_that_were_shown() {
     let (_, ended) = asked(&world, &["-n", "go"]);
     assert!(
         ended.stderr.contains(
-            "the plugin `shop@bazaar` is left out: its files are not those that you were shown"
+            "the plugin `shop@bazaar` is left out: its files have changed since you approved them"
         ),
         "{}",
         ended.stderr

@@ -65,7 +65,7 @@ fn a_run_without_an_answer_is_an_error() {
     stderr:
     >>> go
     error: the model has sent an empty answer twice
-    hint: small models do so when a task is too much for them: ask for less, or use another model
+    hint: small models do this when a task is too hard for them: ask for less, or use another model
     exit code 1
     ");
     let late = run([says(""), says("Here I am.")], &[]);

@@ -144,7 +144,7 @@ fn a_run_without_a_sandbox_says_where_no_line_is_kept_to_its_verdict() {
         let model = world.scenario("s", [says("Done.")]);
         let run = world.as_typed(["--no-sandbox", "-m", &model, "--", "go"]);
         let ended = on(&machine, run).run().expect(0);
-        let what = "this kernel cannot hold a command to what it was judged to do (no Landlock)";
+        let what = "this kernel cannot keep a command to what was approved (no Landlock)";
         assert_eq!(!ended.stderr.contains(what), is_kept, "{}", ended.stderr);
         let doctor = on(&machine, world.ah(["doctor"])).run().stdout;
         assert_eq!(!doctor.contains("verdicts"), is_kept, "{doctor}");

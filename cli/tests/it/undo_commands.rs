@@ -725,11 +725,11 @@ fn a_command_is_tried_and_taken_back() {
      one
     -two
     +2
-    To take it back:
+    To be reverted:
     remove d/ (1 file)
     restore f (+1 -1)
     3 files changed
-    Taken back.
+    Reverted.
     exit code 3
     ");
     let nothing = ["sandbox", "exec", "--preview", "--", "cat", "f"];

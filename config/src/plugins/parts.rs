@@ -90,7 +90,7 @@ impl Config {
             let ignored = ignored.join(", ");
             parts
                 .warnings
-                .push(format!("without effect in ah: {ignored}"));
+                .push(format!("no effect in ah: {ignored}"));
         }
         parts.warnings.extend(alone.warnings);
         let folder = format!("{}/", root.display());

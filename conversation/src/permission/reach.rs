@@ -4,7 +4,7 @@ use super::{Permissions, is_protected};
 use crate::{Access, CommandLine, Effect, PermissionMode, Reach, SimpleCommand, ToolUse};
 
 impl Permissions {
-    /// Returns what a call may do at most that [`Self::decide`] allows without a question.
+    /// Returns what a call may do at most that [`Self::decide`] allows without asking.
     pub fn reach(&self, call: &ToolUse, accesses: &[Access]) -> Reach {
         match self.mode {
             PermissionMode::BypassPermissions | PermissionMode::Delegate => Reach::Anything,

@@ -96,7 +96,7 @@ pub async fn of(
             "its copy would lie in `{}`, which the model can write",
             folder.display()
         );
-        return Err(failed(text).hint("TMPDIR says where temporary folders are"));
+        return Err(failed(text).hint("set TMPDIR to a folder that the model cannot write"));
     }
     let confine: Confine = Arc::new({
         let (config, place) = (config.clone(), place.clone());

@@ -111,7 +111,7 @@ impl Replayed {
         let name = run.output.as_deref().and_then(Path::file_name);
         let output = name.map(|name| {
             if let Err(error) = self.put(name, &run.why) {
-                tracing::warn!("what a recorded check has said is not stored: {error}");
+                tracing::warn!("cannot store the result of a recorded check: {error}");
             }
             self.outputs.join(name)
         });

@@ -113,10 +113,10 @@ pub fn notice(sandbox_status: &SandboxStatus, has_person: bool, config: &Config)
 /// Returns what nothing on this machine keeps commands from that run without a sandbox, though rules or verdicts count on it.
 fn missing(denied: &Denied) -> Option<String> {
     if !denied.is_empty() && !Withheld::can_be_kept() {
-        let text = "deny rules match what command lines name, not what their programs do, since no user namespace can be made here";
+        let text = "deny rules match what command lines name, not what their programs do, since user namespaces are not available here";
         return Some(text.to_owned());
     }
-    let text = "this kernel cannot hold a command to what it was judged to do (no Landlock), so lines that are more than plain words need approval";
+    let text = "this kernel cannot keep a command to what was approved (no Landlock), so all but simple commands need approval";
     (!Bounds::can_be_kept()).then(|| text.to_owned())
 }
 

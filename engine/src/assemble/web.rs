@@ -105,14 +105,14 @@ fn search(
         }
         _ => (
             None,
-            "it is `model`, `brave`, `none`, or a URL such as https://searx.example/search"
+            "use `model`, `brave`, `none`, or a URL such as https://searx.example/search"
                 .to_owned(),
         ),
     };
     if found.is_none() {
         let name = &named.value;
         warnings.push(format!(
-            "there is no web search, `web.search` is `{name}`: {hint}"
+            "there is no web search: `web.search` is `{name}`; {hint}"
         ));
     }
     Ok(found)

@@ -475,13 +475,13 @@ pub async fn recover(
             let files = if count == 1 { "file" } else { "files" };
             Mended {
                 is_finished: true,
-                notice: format!("an undo was cut off before; it is finished now ({count} {files})"),
+                notice: format!("completed an interrupted undo ({count} {files})"),
             }
         }
         CutOff::OfOthers => Mended {
             is_finished: false,
-            notice: "the session says that an undo was cut off, but you have not recorded it on this machine, so it is not \
-                     finished; `ah undo` shows what it would change"
+            notice: "the session records an interrupted undo, but not by you on this machine, so it was not completed; \
+                     `ah undo` shows what it would change"
                 .to_owned(),
         },
     }))

@@ -110,7 +110,7 @@ impl Worktrees {
         let root = places::project_root(environment);
         if !root.join(".git").exists() {
             let error = Error::failure("there is no git repository here");
-            return Err(error.hint("`git init` makes one"));
+            return Err(error.hint("`git init` creates one"));
         }
         let top = places::repository_of(&root).unwrap_or(&root).to_owned();
         let variables: Vec<_> = environment

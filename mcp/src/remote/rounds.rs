@@ -54,7 +54,7 @@ pub(crate) async fn answers(
             InputRequest::Elicitation(question) => json!(known.elicit(question.params).await),
             _ => {
                 return Err(
-                    "the server asks for a model's answer, which it does not get".to_owned(),
+                    "the server asks for an answer by the model (sampling), which is not supported".to_owned(),
                 );
             }
         };

@@ -82,7 +82,7 @@ async fn what_a_server_needs_is_answered_in_further_rounds() {
     let refused = show(&world.call("mcp__s__think", json!({})).await);
     assert_eq!(
         refused,
-        "failed: the server asks for a model's answer, which it does not get"
+        "failed: the server asks for an answer by the model (sampling), which is not supported"
     );
     let given_up = show(&world.call("mcp__s__forever", json!({})).await);
     assert!(

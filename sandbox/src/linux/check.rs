@@ -278,7 +278,7 @@ pub fn remedy() -> String {
         return "this system forbids user namespaces: `sudo sysctl kernel.unprivileged_userns_clone=1`".to_owned();
     }
     if is_set("user/max_user_namespaces", "0") {
-        return "no user namespaces can be made: inside another sandbox that is so on purpose; elsewhere \
+        return "user namespaces are not available: on purpose inside another sandbox; elsewhere \
                 `sudo sysctl user.max_user_namespaces=15000`"
             .to_owned();
     }

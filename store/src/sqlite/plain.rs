@@ -53,7 +53,7 @@ pub(super) fn check(connection: &Connection) -> Result<(), Failure> {
             return Err(Failure::Refused {
                 reason: format!("it has the {kind} `{name}`, which this program does not create"),
                 hint: Some(
-                    "another program has changed it, or a newer `ah` has made it: ask who sent it, or update".to_owned(),
+                    "another program changed it, or a newer `ah` created it: ask its sender, or update".to_owned(),
                 ),
             });
         }

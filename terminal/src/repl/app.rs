@@ -270,7 +270,7 @@ impl App {
     /// Says that something cannot be asked of another process.
     pub fn refuse_remote(&mut self, what: &str) -> Vec<Effect> {
         self.hint = Some(format!(
-            "{what} while attached: `ah -r` opens the session itself once its run has ended"
+            "not available while attached: {what}; `ah -r` opens the session once its run has ended"
         ));
         Vec::new()
     }

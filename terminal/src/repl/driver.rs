@@ -241,7 +241,7 @@ impl Driver {
     /// Gives the terminal back and stops until the shell continues the program.
     fn suspend(&mut self) {
         if !suspend::has_shell() {
-            self.app.hint = Some("no shell to go back to: Ctrl-D exits".to_owned());
+            self.app.hint = Some("there is no shell to return to; Ctrl-D exits".to_owned());
             return;
         }
         self.erase();

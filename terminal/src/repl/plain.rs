@@ -347,7 +347,7 @@ fn list(entries: &[Entry]) -> String {
         text.push_str(&format!("{:>4}  {label}\n", at + 1));
     }
     match entries.len().saturating_sub(LISTED) {
-        0 if entries.is_empty() => text.push_str("  nothing to choose\n"),
+        0 if entries.is_empty() => text.push_str("  nothing to choose from\n"),
         0 => {}
         more => text.push_str(&format!("      and {more} more\n")),
     }

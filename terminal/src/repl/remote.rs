@@ -329,7 +329,7 @@ impl<'a> RemoteWorker<'a> {
             }
             _ => {
                 crate::note(
-                    "not available while attached: `ah -r` opens the session itself once its run has ended",
+                    "not available while attached; `ah -r` opens the session once its run has ended",
                 );
                 if !self.run.is_shown {
                     self.tell(Input::Ended(Ending::Well));
@@ -354,7 +354,7 @@ impl<'a> RemoteWorker<'a> {
             }
             RemoteEvent::Answer(Growth::Void { .. }) => {
                 if !std::mem::take(&mut self.run.answer).is_empty() {
-                    frontend.notice("the answer is starting over");
+                    frontend.notice("the answer starts over");
                 }
             }
             RemoteEvent::State(state) => self.state(state, frontend, replay),
@@ -432,7 +432,7 @@ impl<'a> RemoteWorker<'a> {
             self.run.is_told_to_wait = true;
             let session = &self.opened.session;
             crate::note(&format!(
-                "the run is waiting for an answer: give it with `ah attach {session}` at a terminal"
+                "the run needs an answer: `ah attach {session}` at a terminal takes it"
             ));
         }
         let asked = state.questions.iter().filter(|_| !self.is_watching_only);

@@ -139,7 +139,7 @@ pub fn cost(totals: &Totals) -> Vec<String> {
         let tokens = count(ModelUsage::total(shares).total());
         let cost = match (is_unpriced, totals.cost.usd() > 0.0) {
             (true, false) => "price unknown".to_owned(),
-            (true, true) => format!("{} and what has no known price", totals.cost),
+            (true, true) => format!("{}, plus usage of unknown price", totals.cost),
             (false, _) => totals.cost.to_string(),
         };
         lines.push(format!("{:<30} {tokens} tokens, {cost}", "total"));
@@ -262,7 +262,7 @@ pub fn permissions(session: &Session, confined: &str, environment: &Environment)
     );
     lines.push(String::new());
     lines.push(
-        "/permissions allow, ask, deny or remove RULE changes the rules; Shift+Tab the mode"
+        "/permissions allow|ask|deny|remove RULE changes a rule; Shift+Tab changes the mode"
             .to_owned(),
     );
     told(&lines)

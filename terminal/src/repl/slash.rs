@@ -393,7 +393,7 @@ pub const KEYS: &str = "
 
 /// Answer of `/theme`.
 const THEME: &str =
-    "  ah uses the sixteen colours of your terminal, so its theme is your terminal's.
+    "  ah uses the sixteen colours of your terminal's theme: change them there.
   NO_COLOR=1 turns colours off; --plain also turns off everything that is redrawn.
 
 ";

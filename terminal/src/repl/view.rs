@@ -438,7 +438,7 @@ fn listed(app: &App, picker: &Picker, columns: usize) -> Vec<String> {
     }
     if rows.is_empty() {
         let words = match app.filter.is_empty() {
-            true => "  nothing to choose",
+            true => "  nothing to choose from",
             false => "  no matches",
         };
         rows.push(dim(app, &fit(words, columns)));

@@ -84,7 +84,7 @@ impl Web {
             Ok(())
         } else {
             Err(format!(
-                "the sandbox does not let this run reach {authority}; it would take `--allow-host {authority}`"
+                "the sandbox does not let this run reach {authority}; `--allow-host {authority}` would allow it"
             ))
         }
     }

@@ -119,7 +119,7 @@ impl Work {
                 }
                 Claimed::Refused => {
                     (self.on_event)(&WorkEvent::Warning(
-                        "the remote takes no claims (`refs/ah/work/…`): another machine could take the same issue"
+                        "the remote accepts no claims (`refs/ah/work/…`): another machine could take the same issue"
                             .to_owned(),
                     ));
                     journal.claim.clear();

@@ -56,7 +56,7 @@ impl Door {
             Err(Unanswered::Gone) => return Ok(Vec::new()),
             Err(Unanswered::Because(reason)) => {
                 return Err(format!(
-                    "process {} does not say what it runs: {reason}",
+                    "process {} does not say which sessions it runs: {reason}",
                     self.server.pid
                 ));
             }

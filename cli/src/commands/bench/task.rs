@@ -81,7 +81,7 @@ impl Task {
             // It is tried again, with any options.
             Some(found) if found.options != options && found.verdict == Verdict::Broken => Ok(None),
             Some(found) if found.options != options => Err(Error::usage(format!(
-                "the result of `{}` is of a run with other options: {}",
+                "the result of `{}` is from a run with other options: {}",
                 self.name,
                 found.options.join(" ")
             ))

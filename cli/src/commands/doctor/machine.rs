@@ -68,13 +68,13 @@ pub fn sandbox() -> Check {
 
 /// Reports that nothing keeps commands to what they were judged to do; nothing where the kernel does.
 pub fn verdicts() -> Option<Check> {
-    let text = "this kernel cannot hold a command to what it was judged to do, so lines that are more than plain words need approval";
+    let text = "this kernel cannot keep a command to what was approved, so all but simple commands need approval";
     (!ah_sandbox::Bounds::can_be_kept()).then(|| Check::note("verdicts", text))
 }
 
 /// Reports that deny rules are matched with lines alone outside of the sandbox; nothing where the kernel holds them.
 pub fn denials() -> Option<Check> {
-    let text = "without the sandbox, files cannot be withheld from commands here: deny rules match only what a line names";
+    let text = "without the sandbox, files cannot be hidden from commands here: deny rules match only what a command line names";
     (!ah_sandbox::Withheld::can_be_kept()).then(|| Check::note("deny rules", text))
 }
 

@@ -69,7 +69,7 @@ async fn carry(
 ) -> Result<(), Error> {
     let captured = capture(environment, &run.folder, is_trusted).await?;
     for left in &captured.left {
-        ah_terminal::warn(&format!("not carried: {left}"));
+        ah_terminal::warn(&format!("not uploaded: {left}"));
     }
     let me = format!("enqueue-{}", run.message);
     let opened = fleet.clone().open(&run.session, &me).await;

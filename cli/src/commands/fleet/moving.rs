@@ -64,7 +64,7 @@ pub async fn perform(config: &Config, options: &Options, wanted: &Moving) -> Res
         None => home(here, from).await?,
     };
     for left in &moved.left {
-        ah_terminal::warn(&format!("not carried: {left}"));
+        ah_terminal::warn(&format!("not uploaded: {left}"));
     }
     print(&format!("{}\n", moved.session))
 }

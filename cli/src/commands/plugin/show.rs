@@ -59,7 +59,7 @@ pub fn effects(parts: &PluginParts) -> String {
     let mut text = String::new();
     for (heading, lines) in [
         ("runs programs", &parts.programs),
-        ("allows without a question", &parts.allowed),
+        ("allows without asking", &parts.allowed),
         ("reads files", &parts.files),
     ] {
         if !lines.is_empty() {

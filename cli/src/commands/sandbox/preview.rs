@@ -89,7 +89,7 @@ impl Preview {
         show(&back, config)?;
         if !io::stdin().is_terminal() || !confirm("Keep the changes? (y/n) ")? {
             apply(&self.files, &back, &config.environment).await?;
-            print("Taken back.\n")?;
+            print("Reverted.\n")?;
         }
         Ok(())
     }
@@ -106,6 +106,6 @@ fn show(back: &Rewind, config: &Config) -> Result<(), Error> {
         .map(|edit| unified(edit, &config.environment));
     print_exact(&patches.collect::<String>())?;
     let (summary, count) = (summary(back, config), count(back));
-    print(&format!("To take it back:\n{summary}{count} changed\n"))?;
+    print(&format!("To be reverted:\n{summary}{count} changed\n"))?;
     Ok(())
 }

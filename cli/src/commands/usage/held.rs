@@ -55,7 +55,7 @@ impl Held {
         let times = if *forgotten == 1 { "time" } else { "times" };
         let kilobytes = bytes / 1000;
         format!(
-            "{rests} {requests} sent only what was new, {kilobytes} kB less; {forgotten} {times} the server had \
+            "{rests} {requests} sent only what was new and saved {kilobytes} kB; {forgotten} {times} the server had \
              forgotten the conversation\n"
         )
     }

@@ -82,7 +82,7 @@ fn a_model_that_was_chosen_counts_at_once() {
     seat.says("/memory");
     seat.sees("/project/AGENTS.md\n");
     seat.says("/fork");
-    seat.sees("in a copy: session 01");
+    seat.sees("continuing in a copy: session 01");
     seat.says("and here?");
     seat.sees("From the copy.");
     seat.sees_no_more("interrupts");
@@ -137,7 +137,7 @@ fn what_is_stopped_by_leaving_is_said() {
     seat.sees("1 task running");
     seat.types("\x04");
     seat.wait_until("what is stopped", |bytes, _| {
-        String::from_utf8_lossy(bytes).contains("1 background task is stopped")
+        String::from_utf8_lossy(bytes).contains("1 background task stopped")
     });
     assert_eq!(seat.leaves(), 0);
     world.assert_nothing_runs();

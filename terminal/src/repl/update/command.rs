@@ -20,7 +20,7 @@ pub fn perform(app: &mut App, call: &Call, now: Instant) -> Vec<Effect> {
         Action::Help | Action::Steer | Action::Exit | Action::Say(_) | Action::Background
     );
     if app.is_remote && !is_of_terminal {
-        return app.refuse_remote(&format!("no /{}", call.command.name));
+        return app.refuse_remote(&format!("/{}", call.command.name));
     }
     let is_possible_meanwhile = matches!(
         call.command.action,

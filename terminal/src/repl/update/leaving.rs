@@ -87,8 +87,8 @@ pub fn leave(app: &mut App) -> Vec<Effect> {
     let stopped = match app.background.running() {
         _ if app.is_remote => None,
         0 => None,
-        1 => Some("1 background task is stopped".to_owned()),
-        tasks => Some(format!("{tasks} background tasks are stopped")),
+        1 => Some("1 background task stopped".to_owned()),
+        tasks => Some(format!("{tasks} background tasks stopped")),
     };
     effects.extend(stopped.map(|stopped| Effect::Print(app.warning(&stopped))));
     effects.push(Effect::Quit);

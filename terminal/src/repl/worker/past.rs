@@ -24,7 +24,7 @@ impl SessionWorker {
         let id = self.store.id();
         let mut head = vec![format!("session {id}, {} messages", messages.len())];
         if first > 0 {
-            head.push(format!("… {first} earlier ones: `/export` writes all"));
+            head.push(format!("… {first} earlier messages; `/export` writes them all"));
         }
         let palette = self.factory.link.palette();
         let rows = head.iter().map(|text| Line::of(text, Style::DIM));
