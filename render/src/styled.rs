@@ -51,9 +51,18 @@ impl Ink {
             Self::Link | Self::Keyword => Some(AnsiColor::Blue),
             Self::Done | Self::Added => Some(AnsiColor::Green),
             Self::Failed | Self::Removed => Some(AnsiColor::Red),
-            Self::Warning | Self::Quoted => Some(AnsiColor::Yellow),
-            Self::Constant => Some(AnsiColor::Magenta),
+            Self::Quoted => Some(AnsiColor::Yellow),
+            Self::Constant | Self::Warning => Some(AnsiColor::Magenta),
         }
+    }
+
+    /// Whether it can be bold: many terminals show bold text in the bright colour, and on white nobody sees bright green,
+    /// cyan or yellow.
+    fn can_be_bold(self) -> bool {
+        !matches!(
+            self.colour(),
+            Some(AnsiColor::Cyan | AnsiColor::Green | AnsiColor::Yellow)
+        )
     }
 }
 
@@ -94,8 +103,18 @@ impl Style {
         }
     }
 
+    /// Returns a text that is safe to print in this style. It may have several lines.
+    pub fn around(self, text: &str) -> String {
+        let ansi = self.ansi();
+        format!("{ansi}{text}{ansi:#}")
+    }
+
     fn ansi(self) -> anstyle::Style {
-        let style = anstyle::Style::new().effects(self.effects);
+        let effects = match self.ink.can_be_bold() {
+            true => self.effects,
+            false => self.effects.remove(Effects::BOLD),
+        };
+        let style = anstyle::Style::new().effects(effects);
         style.fg_color(self.ink.colour().map(Into::into))
     }
 
@@ -291,6 +310,74 @@ impl fmt::Debug for Line {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Contrast of two colours, as accessibility guidelines define it: from 1, which nobody sees, to 21.
+    fn contrast(one: [u8; 3], other: [u8; 3]) -> f64 {
+        let light = |rgb: [u8; 3]| -> f64 {
+            let linear = rgb.map(|part| (f64::from(part) / 255.0).powf(2.2));
+            0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+        };
+        let (one, other) = (light(one), light(other));
+        (one.max(other) + 0.05) / (one.min(other) + 0.05)
+    }
+
+    /// In the palettes of old terminals, which are the hardest ones to read, and with bold text in the bright colour.
+    #[test]
+    fn each_colour_is_seen_on_a_light_and_on_a_dark_terminal() {
+        // Red, green, yellow, blue, magenta and cyan, as they are and bright.
+        let xterm = [
+            [
+                0xcd_0000, 0x00_cd00, 0xcd_cd00, 0x00_00ee, 0xcd_00cd, 0x00_cdcd,
+            ],
+            [
+                0xff_0000, 0x00_ff00, 0xff_ff00, 0x5c_5cff, 0xff_00ff, 0x00_ffff,
+            ],
+        ];
+        let konsole = [
+            [
+                0xb2_1818, 0x18_b218, 0xb2_6818, 0x18_18b2, 0xb2_18b2, 0x18_b2b2,
+            ],
+            [
+                0xff_5454, 0x54_ff54, 0xff_ff54, 0x54_54ff, 0xff_54ff, 0x54_ffff,
+            ],
+        ];
+        let inks = [
+            Ink::Accent,
+            Ink::Code,
+            Ink::Link,
+            Ink::Warning,
+            Ink::Done,
+            Ink::Failed,
+            Ink::Added,
+            Ink::Removed,
+            Ink::Keyword,
+            Ink::Quoted,
+            Ink::Constant,
+            Ink::Name,
+        ];
+        for ink in inks {
+            let style = Style::of(ink, Effects::BOLD).ansi();
+            let is_bright = style.get_effects().contains(Effects::BOLD);
+            let number = match style.get_fg_color() {
+                Some(anstyle::Color::Ansi(colour)) => {
+                    usize::from(anstyle::Ansi256Color::from(colour).0)
+                }
+                other => panic!("{ink:?}: {other:?}"),
+            };
+            let least = match ink {
+                Ink::Warning | Ink::Failed => 2.5,
+                _ => 1.6,
+            };
+            for palette in [xterm, konsole] {
+                let [_, red, green, blue] =
+                    u32::to_be_bytes(palette[usize::from(is_bright)][number - 1]);
+                for ground in [[0; 3], [0xff; 3]] {
+                    let seen = contrast([red, green, blue], ground);
+                    assert!(seen >= least, "{ink:?} on {ground:?}: {seen}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn control_characters_become_visible_in_a_line() {

@@ -7,7 +7,7 @@ use ah_conversation::{DisplayKey, lines_between};
 use anstyle::Effects;
 use serde_json::Value;
 
-use crate::{Ink, Line, Style, diff, wrap_hard};
+use crate::{Ink, Line, Markdown, Style, diff, wrap_hard};
 
 /// Lines shown at the start and at the end of an output.
 const OUTPUT_ENDS: usize = 2;
@@ -123,6 +123,10 @@ pub fn ended(call: &ToolCall<'_>, outcome: &CallOutcome<'_>, layout: Layout) -> 
             .iter()
             .flat_map(|task| task_rows(task, below))
             .collect(),
+        Changes::None if is_report(outcome) => {
+            let output = &laid_out(outcome.output, below);
+            output_rows(&CallOutcome { output, ..*outcome }, below)
+        }
         Changes::None => output_rows(outcome, below),
     };
     rows.extend(body.iter().map(|row| row.behind(&indent)));
@@ -328,6 +332,20 @@ fn effort(outcome: &CallOutcome<'_>) -> String {
         _ => format!("{}.{}k", tokens / 1_000, tokens / 100 % 10),
     };
     format!(" · {calls} · {tokens} tokens")
+}
+
+/// Whether the output is what a subagent has written, in Markdown.
+fn is_report(outcome: &CallOutcome<'_>) -> bool {
+    !outcome.is_error && !effort(outcome).is_empty()
+}
+
+/// Returns Markdown as rows of plain text.
+fn laid_out(markdown: &str, width: usize) -> String {
+    let mut writer = Markdown::new(width.max(1));
+    let mut rows = writer.feed(markdown);
+    rows.extend(writer.finish());
+    let rows: Vec<_> = rows.iter().map(Line::text).collect();
+    rows.join("\n")
 }
 
 /// `1 more line`

@@ -5,6 +5,7 @@
 use std::io::{self, IsTerminal as _, Write as _};
 
 use ah_conversation::{Environment, neutralise};
+use ah_render::Style;
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, read};
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 use rustix::process::{Signal, kill_current_process_group};
@@ -214,7 +215,11 @@ impl<'a> List<'a> {
             true => format!("\x1b[{code}m{text}\x1b[0m"),
             false => text.to_owned(),
         };
-        let mut rows = vec![styled("1;33", &fit(head, columns))];
+        let head = fit(head, columns);
+        let mut rows = vec![match has_colours {
+            true => Style::WARNING.around(&head),
+            false => head,
+        }];
         if !about.is_empty() && lines > SHOWN {
             rows.push(styled("2", &fit(about, columns)));
         }

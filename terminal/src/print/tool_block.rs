@@ -1,6 +1,7 @@
 //! The text of an ended tool call: name and time, its key argument, the beginning of its output.
 
 use ah_conversation::{lines_between, neutralise};
+use ah_render::Style;
 use unicode_width::UnicodeWidthChar as _;
 
 /// Number of output lines shown.
@@ -61,7 +62,10 @@ impl Paint {
 
     /// Returns `text` as a warning.
     pub fn warn(self, text: &str) -> String {
-        self.wrap("\x1b[1;33m", text)
+        match self.colours {
+            true => Style::WARNING.around(text),
+            false => text.to_owned(),
+        }
     }
 
     fn wrap(self, start: &str, text: &str) -> String {

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use ah_config::settings::conversation::EditorMode;
 use ah_conversation::neutralise;
+use ah_render::Style;
 use crossterm::event::Event;
 
 use super::activity::Activity;
@@ -261,7 +262,7 @@ impl App {
     pub fn warning(&self, text: &str) -> String {
         let text = neutralise(text);
         if self.colours {
-            format!("\x1b[1;33m{text}\x1b[0m\n")
+            format!("{}\n", Style::WARNING.around(&text))
         } else {
             format!("{text}\n")
         }
@@ -270,7 +271,7 @@ impl App {
     /// Says that something cannot be asked of another process.
     pub fn refuse_remote(&mut self, what: &str) -> Vec<Effect> {
         self.hint = Some(format!(
-            "not available while attached: {what}; `ah -r` opens the session once its run has ended"
+            "not while attached: {what}; `ah -r` opens the session after its run"
         ));
         Vec::new()
     }

@@ -16,7 +16,7 @@ use super::status;
 use crate::print::wrap::width;
 use crate::print::{count, elapsed, mode, money};
 use ah_conversation::{MailKind, PermissionMode, Verification, neutralise, title_of};
-use ah_render::{Line, Palette};
+use ah_render::{Line, Palette, Style};
 
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 /// Duration of a spinner frame in milliseconds.
@@ -53,7 +53,7 @@ pub fn live(app: &App, now: Instant) -> Live {
         let is_asked = !app.questions.is_empty();
         let row = fit(&working(work, is_asked, now, columns), columns);
         above.push(match is_asked && app.colours {
-            true => format!("\x1b[1;33m{row}\x1b[0m"),
+            true => Style::WARNING.around(&row),
             false => dim(app, &row),
         });
         above.extend(running(app, work, columns));

@@ -56,7 +56,7 @@ fn speech_questions_and_tasks_are_told_apart() {
     assert_eq!(seat.scrollback().matches("Touching it").count(), 1);
     let bytes = String::from_utf8_lossy(&seat.bytes()).into_owned();
     assert!(bytes.contains("\x1b[1;7m> do it\x1b[0m"));
-    assert!(bytes.contains("\x1b[1m\x1b[33mbash: touch a\x1b[0m"));
+    assert!(bytes.contains("\x1b[1m\x1b[35mbash: touch a\x1b[0m"));
     leave(seat);
 }
 
@@ -203,4 +203,32 @@ fn a_line_that_is_typed_before_anything_is_drawn_is_sent() {
     seat.sees("Hello.");
     seat.sees("\n> early bird\n");
     leave(seat);
+}
+
+/// What was answered stands below its question, and not a second time as the result of a call.
+#[test]
+fn an_answer_is_shown_once_on_any_terminal() {
+    for term in ["dumb", "xterm-256color"] {
+        let world = World::new();
+        let options = json!([
+            {"label": "SQLite", "description": "a file"},
+            {"label": "PostgreSQL", "description": "a server"},
+        ]);
+        let question = json!({
+            "question": "Which database?", "header": "Database", "multiSelect": false, "options": options,
+        });
+        let server = Server::new([
+            uses("ask_user_question", json!({"questions": [question]})),
+            says("Thanks."),
+        ]);
+        let ah = world.asking(&server, ["-n", "-m", "sonnet"]);
+        let mut seat = Seat::take(ah.env("TERM", term));
+        seat.says("ask me");
+        seat.sees("A number, or your own words:");
+        seat.says("2");
+        seat.sees("Thanks.");
+        let screen = seat.screen();
+        assert!(!screen.contains("The user has answered"), "{screen}");
+        drop(seat);
+    }
 }
