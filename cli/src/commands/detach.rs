@@ -226,8 +226,7 @@ fn handed_over(text: &mut String, options: &mut Options) -> Result<(Start, Vec<S
 fn start_of(prompt: &TypedPrompt, options: &Options, config: &Config) -> Result<Start, Error> {
     let plan = plan(options, config.interface)?;
     if plan.ephemeral || plan.uuid.is_some() || plan.at.is_some() {
-        let text =
-            "a run in the background needs a stored session, with an id that ah chooses";
+        let text = "a run in the background needs a stored session, with an id that ah chooses";
         return Err(Error::usage(text)
             .hint("leave out --no-session-persistence, --session-id and --resume-session-at"));
     }

@@ -55,7 +55,7 @@ pub fn run(prompt: &TypedPrompt, options: &Options, config: &Config) -> Result<u
             match ended {
                 Ok(End::Exit(code)) => Ok(code),
                 Ok(End::Left(left)) => detach::hand_over(&left, options, config),
-                Err(error) => Err(error),
+                Err(error) => keyless::told(error, config.interface),
             }
         }
     };

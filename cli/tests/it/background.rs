@@ -59,6 +59,32 @@ fn state(world: &World, session: &str) -> Value {
     own.next().unwrap()["state"].clone()
 }
 
+/// Commands of the conversation do not reach another process: the one that is named works in a shell.
+#[test]
+fn what_is_folded_while_attached_is_shown_by_the_command_that_is_named() {
+    let world = World::new();
+    let waits = json!({"command": "echo yes > begun; while [ ! -e go ]; do sleep 0.05; done"});
+    let server = Server::new([
+        uses("bash", json!({"command": "seq 100"})),
+        uses("bash", waits),
+        says("All is done."),
+    ]);
+    let session = begun(&world, &server, &FREE);
+    wait_for_file(&world.file("begun"));
+    let mut seat = Seat::of_size(world.as_typed(["attach"]), 100, 24);
+    let named = format!("ah -r {session} show 1 --output");
+    seat.sees(&format!("96 more lines: {named}"));
+    seat.types("\x0f");
+    seat.sees("not while attached: the viewer");
+    let shown = world.as_typed(named.split(' ').skip(1)).run().expect(0);
+    assert_eq!(shown.stdout.lines().count(), 100, "{}", shown.stdout);
+    world.write("go", "");
+    seat.sees("All is done.");
+    seat.types("\x04");
+    assert_eq!(seat.leaves(), 0);
+    end(&world);
+}
+
 #[test]
 fn a_run_goes_on_without_its_terminal_and_is_seen_and_steered_from_another() {
     let world = World::new();

@@ -110,7 +110,7 @@ fn what_a_plugin_brings_is_shown_and_runs_after_a_yes() {
     assert!(
         installed
             .stderr
-            .contains("`ah plugin enable shop@bazaar --yes` lets them"),
+            .contains("`ah plugin enable shop@bazaar --yes` allows both"),
         "{}",
         installed.stderr
     );

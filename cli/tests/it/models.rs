@@ -77,7 +77,7 @@ fn aliases_stand_for_the_newest_models_unless_a_variable_says_otherwise() {
             .fold(ah, |ah, (name, value)| ah.env(name, value));
         let ended = ah.run().expect(0);
         assert_eq!(
-            ended.stderr.contains("is in no server's list of models"),
+            ended.stderr.contains("no server lists the model"),
             variable.is_some(),
             "{}",
             ended.stderr

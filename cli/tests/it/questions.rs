@@ -38,7 +38,13 @@ fn a_person_at_a_terminal_chooses_and_approves() {
         ended.stderr
     );
     assert!(
-        ended.stderr.contains("- Which colour? blue"),
+        ended.stderr.contains("your own words: 2"),
+        "{}",
+        ended.stderr
+    );
+    // What was typed is not told a second time.
+    assert!(
+        !ended.stderr.contains("- Which colour?"),
         "{}",
         ended.stderr
     );
@@ -52,7 +58,7 @@ fn a_person_at_a_terminal_chooses_and_approves() {
         .run()
         .expect(0);
     assert!(
-        ended.stderr.contains("- Which colour? neither"),
+        ended.stderr.contains("your own words: neither"),
         "{}",
         ended.stderr
     );

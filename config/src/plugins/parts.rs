@@ -88,9 +88,7 @@ impl Config {
         let ignored: Vec<_> = ignored.copied().collect();
         if !ignored.is_empty() {
             let ignored = ignored.join(", ");
-            parts
-                .warnings
-                .push(format!("no effect in ah: {ignored}"));
+            parts.warnings.push(format!("no effect in ah: {ignored}"));
         }
         parts.warnings.extend(alone.warnings);
         let folder = format!("{}/", root.display());

@@ -66,16 +66,17 @@ fn attached(prompt: &str, config: &Config) -> Vec<(String, String)> {
         }
         let Ok(content) = read(&real) else { continue };
         let (name, mut lines_of) = (escaped(path), String::new());
-        let content = match lines {
+        let content: Vec<_> = match lines {
             Some(lines) => {
                 let (first, last) = (lines.start(), lines.end());
                 lines_of = format!(" lines=\"{first}-{last}\"");
                 let lines = content.lines().skip(first - 1).take(last - first + 1);
-                lines.collect::<Vec<_>>().join("\n")
+                lines.collect()
             }
-            None => content.trim_end().to_owned(),
+            None => content.trim_end().lines().collect(),
         };
-        let told = told(path, content.lines().count(), real.is_dir());
+        let told = told(path, content.len(), real.is_dir());
+        let content = content.join("\n");
         let text = format!(
             "{NOTE} Named in the prompt:\n<file path=\"{name}\"{lines_of}>\n{content}\n</file>"
         );

@@ -54,7 +54,8 @@ pub(crate) async fn answers(
             InputRequest::Elicitation(question) => json!(known.elicit(question.params).await),
             _ => {
                 return Err(
-                    "the server asks for an answer by the model (sampling), which is not supported".to_owned(),
+                    "the server asks for an answer by the model (sampling), which is not supported"
+                        .to_owned(),
                 );
             }
         };

@@ -107,7 +107,7 @@ async fn limits_hold_for_a_tenant_who_cannot_change_them() {
         // The role `ah` it has.
         let hint = refused.hint.unwrap();
         assert!(
-            hint.starts_with("only the role that made the tables"),
+            hint.starts_with("only the role that created the tables"),
             "{hint}"
         );
     }

@@ -37,7 +37,7 @@ pub fn in_background(tool: &str, output: &str, details: &Value) -> Option<&'stat
         && details.get("isAsync") == Some(&Value::Bool(true))
         && first.starts_with("The subagent `")
         && first.contains(" works in the background as ");
-    (is_job || is_agent).then_some("running in the background (/tasks)")
+    (is_job || is_agent).then_some("running in the background")
 }
 
 #[cfg(test)]

@@ -63,6 +63,8 @@ struct State {
     is_after_line: bool,
     /// Calls whose questions were answered here: their results say nothing new.
     answered: HashSet<ToolUseId>,
+    /// Where nothing is drawn, whether the call that ends now is one of those.
+    is_told: bool,
     /// Calls whose changes were shown with their questions.
     seen: HashSet<ToolUseId>,
     /// Number of the last stored answer.
@@ -398,6 +400,9 @@ impl Text {
         else {
             return;
         };
+        if std::mem::take(&mut state.is_told) {
+            return;
+        }
         let (key, kind) = self.key(tool_name, tool_key);
         let change = std::mem::take(&mut state.change);
         let output = match *is_error {

@@ -16,7 +16,7 @@ use super::effect::{Effect, Lent, Task};
 use super::input::Input;
 use super::painter::{self, Painter};
 use super::terminal::{self, Terminal};
-use super::{external_editor, menu, own, status, suspend, title, update, view};
+use super::{external_editor, menu, own, slash, status, suspend, title, update, view};
 use crate::glyphs::{self, Fitted};
 use crate::print::divert;
 use crate::print::wrap::at_words;
@@ -95,6 +95,7 @@ impl Driver {
     ) -> io::Result<Self> {
         let lines = inputs.clone();
         divert(Some(Box::new(move |line| {
+            let line = slash::in_its_words(line);
             let _ = lines.send(Input::Written(format!("{line}\n")));
         })));
         Ok(Self {

@@ -279,6 +279,8 @@ impl ReplFrontend {
         if matches!(event, EventKind::ApiCallStart { .. }) {
             self.text.flush();
             self.is_answering.store(false, Ordering::Relaxed);
+            // The first piece of the next answer is told, also in the second in which another one was.
+            self.heard.store(u64::MAX, Ordering::Relaxed);
         }
         self.send(Input::Event(Box::new(event.clone())));
     }
@@ -325,5 +327,55 @@ impl ReplFrontend {
     /// Shows a notice.
     pub fn notice(&self, text: &str) {
         self.text.notice(text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use ah_conversation::Model;
+
+    use super::*;
+
+    /// However quickly one request follows another, the terminal learns when the first piece of its answer came: else it
+    /// could not say that an answer has stalled.
+    #[test]
+    fn the_first_piece_of_each_answer_is_told() {
+        let (inputs, happened) = channel();
+        let link = Link {
+            inputs,
+            colours: false,
+            is_drawn: true,
+            size: Size {
+                width: 80,
+                height: 24,
+            },
+            totals: Arc::default(),
+        };
+        let frontend = link.frontend(View {
+            shows_work: true,
+            model: Model {
+                provider: "script".into(),
+                name: "m".into(),
+                context_window: 200_000,
+                max_output: 1000,
+                price: None,
+                long_price: None,
+            },
+            tools: Arc::new([]),
+            cwd: "/".into(),
+            session: None,
+            group: None,
+            asks: None,
+            is_conversation: true,
+            elsewhere: None,
+        });
+        for _ in 0..3 {
+            frontend.event(&EventKind::ApiCallStart { payload_bytes: 1 });
+            frontend.piece("a word");
+        }
+        let heard = happened.try_iter().filter(|it| matches!(it, Input::Heard));
+        assert_eq!(heard.count(), 3);
     }
 }

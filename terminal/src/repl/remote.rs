@@ -127,6 +127,7 @@ pub async fn attach(
         group: None,
         asks: None,
         is_conversation: true,
+        elsewhere: Some(id.clone()),
     });
     let mut worker = RemoteWorker::new(remote, wanted, link, config);
     worker.is_watching_only = display.is_none();
@@ -328,9 +329,7 @@ impl<'a> RemoteWorker<'a> {
                 super::side_tasks::notify(self.config, &self.opened.session, kind, &message);
             }
             _ => {
-                crate::note(
-                    "not available while attached; `ah -r` opens the session once its run has ended",
-                );
+                crate::note("not while attached; `ah -r` opens the session after its run");
                 if !self.run.is_shown {
                     self.tell(Input::Ended(Ending::Well));
                 }

@@ -49,7 +49,9 @@ impl SideQuestion {
             .most
             .is_some_and(|most| self.link.totals().cost >= most)
         {
-            return Err(failed("not asked: the budget (--max-budget-usd) is used up"));
+            return Err(failed(
+                "not asked: the budget (--max-budget-usd) is used up",
+            ));
         }
         let begun = Instant::now();
         let request = self.questions.request(&self.text).await;
@@ -98,9 +100,9 @@ impl SideQuestion {
 /// Returns what an answer lacks.
 fn lack(answer: &str, stop: Option<&StopReason>) -> Option<String> {
     match stop {
-        Some(StopReason::ToolUse) => Some(
-            "the model tried to call a tool, which a side question does not allow".to_owned(),
-        ),
+        Some(StopReason::ToolUse) => {
+            Some("the model tried to call a tool, which a side question does not allow".to_owned())
+        }
         Some(StopReason::EndTurn | StopReason::StopSequence) | None => {
             let is_empty = answer.trim().is_empty();
             is_empty.then(|| "the model gave no answer".to_owned())

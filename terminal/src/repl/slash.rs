@@ -274,6 +274,10 @@ const WORDS: &[(&str, &str)] = &[
         "`/model` lists the server's models",
     ),
     (
+        "`ah models --refresh` updates the lists",
+        "`/model` lists what the servers have",
+    ),
+    (
         "set ANTHROPIC_API_KEY",
         "`/login`, or set ANTHROPIC_API_KEY",
     ),
@@ -296,7 +300,7 @@ pub fn in_its_words(hint: &str) -> String {
 }
 
 /// Least similarity of a name that is offered in the place of an unknown one, from 0 to 1.
-const NEAR: f32 = 0.6;
+const NEAR: f32 = 0.75;
 
 /// Returns why a line is no command, if it looks like one and none of the terminal's or of `named` is called so: a
 /// model that is paid for would read it otherwise.
@@ -392,8 +396,7 @@ pub const KEYS: &str = "
 ";
 
 /// Answer of `/theme`.
-const THEME: &str =
-    "  ah uses the sixteen colours of your terminal's theme: change them there.
+const THEME: &str = "  ah uses the sixteen colours of your terminal's theme: change them there.
   NO_COLOR=1 turns colours off; --plain also turns off everything that is redrawn.
 
 ";
@@ -442,6 +445,7 @@ mod tests {
         let named = || ["commit", "team:ship"].into_iter();
         for (line, expected) in [
             ("/nosuch", Some("`/help` lists all commands.")),
+            ("/plugin", Some("`/help` lists all commands.")),
             ("/modle opus", Some("did you mean `/model`?")),
             ("/status1", Some("did you mean `/status`?")),
             ("/comit", Some("did you mean `/commit`?")),

@@ -489,7 +489,10 @@ impl SessionWorker {
                 }
                 self.begin().await?;
                 match self.factory.link.is_drawn {
-                    _ if fork => crate::note(&format!("continuing in a copy: session {}", self.store.id())),
+                    _ if fork => crate::note(&format!(
+                        "continuing in a copy: session {}",
+                        self.store.id()
+                    )),
                     true => self.tell_past().await?,
                     false => self.recall(),
                 }

@@ -123,6 +123,8 @@ fn a_side_question_is_answered_while_the_agent_works() {
     crate::support::binary::wait_for_file(&world.file("begun"));
     seat.says("/btw what does it do?");
     seat.sees("It waits for a file.");
+    let screen = seat.screen();
+    assert_eq!(screen.matches("> /btw").count(), 1, "{screen}");
     assert!(!world.file("go").exists());
     world.write("go", "");
     seat.sees("Done.");
@@ -182,7 +184,7 @@ fn a_side_question_is_for_the_model_that_was_chosen_last() {
     seat.says("/model opus");
     seat.sees("opus");
     seat.says("/btw what is here?");
-    seat.sees("the model wanted to call a tool");
+    seat.sees("the model tried to call a tool");
     let requests = server.requests();
     assert_ne!(requests[0].body["model"], requests[1].body["model"]);
     world.write("go", "");

@@ -150,6 +150,17 @@ fn a_key_is_read_from_a_pipe() {
 }
 
 /// A server that cannot be reached is no reason to begin again from the shell, and a key that is refused is not kept.
+/// Whoever leaves the menu without a choice is told the way back to it, beside the variables.
+#[test]
+fn leaving_the_menu_names_the_way_in() {
+    let world = World::new();
+    let mut seat = Seat::of_size(world.ah(["-m", "sonnet"]), 120, 30);
+    seat.sees("Choose a model provider");
+    seat.types("\x1b");
+    seat.sees("hint: `ah login` asks for a key or a server and keeps it, `ah demo` needs none");
+    assert_eq!(seat.leaves(), 1);
+}
+
 #[test]
 fn a_wrong_answer_leads_back_to_the_menu() {
     let world = World::new();

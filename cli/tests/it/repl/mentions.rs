@@ -9,7 +9,15 @@ use crate::support::pseudo_terminal::Seat;
 #[test]
 fn files_are_completed_and_their_lines_are_sent() {
     let world = World::new();
-    let lines: String = (1..=30).map(|line| format!("line {line}\n")).collect();
+    // One of the lines is empty, and counts.
+    let lines = (1..=30).map(|line| {
+        if line == 7 {
+            "\n".to_owned()
+        } else {
+            format!("line {line}\n")
+        }
+    });
+    let lines: String = lines.collect();
     world.write("source/numbers.txt", lines);
     world.write("source/other.txt", "another\n");
     world.write(
@@ -44,7 +52,7 @@ fn files_are_completed_and_their_lines_are_sent() {
     assert_eq!(
         texts[at..at + 4],
         [
-            "[ah] Named in the prompt:\n<file path=\"source/numbers.txt\" lines=\"5-7\">\nline 5\nline 6\nline 7\n</file>",
+            "[ah] Named in the prompt:\n<file path=\"source/numbers.txt\" lines=\"5-7\">\nline 5\nline 6\n\n</file>",
             "[ah] Named in the prompt:\n<file path=\"source\">\nnumbers.txt\nother.txt\ntwo words.md\n</file>",
             "[ah] Named in the prompt:\n<file path=\"source/two words.md\">\nThe words.\n</file>",
             "explain @source/numbers.txt#5-7 and @source, not @source/other.txt or a@b, @\"source/two words.md\"",

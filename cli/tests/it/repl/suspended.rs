@@ -53,7 +53,7 @@ fn without_a_shell_there_is_nothing_to_go_back_to() {
     let server = Server::new([says("Still here.")]);
     let mut seat = Seat::take(world.asking(&server, ["-m", "sonnet"]));
     seat.types("\x1a");
-    seat.sees("no shell to go back to");
+    seat.sees("there is no shell to return to");
     seat.says("Hi");
     seat.sees("Still here.");
     seat.sees_no_more("Esc interrupts");

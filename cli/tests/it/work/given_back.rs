@@ -227,7 +227,7 @@ fn two_clones_do_not_work_on_the_same_issue() {
     assert_eq!(other.requests().len(), 0);
     let ended = site.on(&github, &other, []).within(&second).run().expect(1);
     assert!(
-        ended.stderr.contains("#7 is worked on elsewhere"),
+        ended.stderr.contains("#7 is being worked on elsewhere"),
         "{}",
         ended.stderr
     );

@@ -5,7 +5,7 @@ use ah_conversation::neutralise;
 use ah_render::{Line, Style, wrap};
 use unicode_width::UnicodeWidthStr as _;
 
-use super::sheet::{Sheet, brief, told};
+use super::sheet::{BACK, Sheet, brief, told};
 
 /// Rows of a body that full answers make room for.
 const ROOMY: usize = 3;
@@ -145,7 +145,11 @@ fn ended(row: &Line, columns: usize) -> Line {
 fn sign(at: usize, sheet: &Sheet, window: Window<'_>) -> (&'static str, Style) {
     let is_marked = window.marked == Some(at);
     let is_picked = window.picked.contains(&at);
-    let sign = match (is_marked, sheet.is_multiple, is_picked) {
+    // The way back cannot be picked beside others.
+    let is_box = sheet.is_multiple && sheet.answers[at].key != BACK;
+    let sign = match (is_marked, is_box, is_picked) {
+        (true, false, _) if sheet.is_multiple => "❯  ",
+        (false, false, _) if sheet.is_multiple => "   ",
         (true, false, _) => "❯ ",
         (false, false, _) => "  ",
         (true, true, true) => "❯☑ ",

@@ -106,6 +106,14 @@ impl Answer {
         is_it(&self.key) || is_it(&self.word)
     }
 
+    /// Returns what it means, without what a reason would be for.
+    fn in_words(&self) -> &str {
+        match self.label.split_once(';') {
+            Some((words, _)) if self.takes_reason => words,
+            _ => &self.label,
+        }
+    }
+
     /// Returns what is typed, with the place of a reason.
     pub fn typed(&self) -> String {
         match self.takes_reason {
@@ -212,7 +220,7 @@ impl Sheet {
     pub fn said(&self, line: &str) -> String {
         match self.read(line) {
             Some(Said::Chosen(chosen, rest)) => {
-                let labels = chosen.iter().map(|at| self.answers[*at].label.as_str());
+                let labels = chosen.iter().map(|at| self.answers[*at].in_words());
                 let labels = labels.collect::<Vec<_>>().join(", ");
                 match rest.as_str() {
                     "" => labels,

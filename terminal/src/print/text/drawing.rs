@@ -48,11 +48,14 @@ impl Text {
         }
     }
 
-    /// Notes the change that a result tells of, for the lines about its call.
+    /// Notes the change that a result tells of, for the lines about its call, and whether it is an answer that was just given.
     pub fn note_change(&self, update: &SessionUpdate<'_>) {
         if let SessionUpdate::Result(result, _) = update
             && !self.is_drawn()
         {
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            state.is_told = state.answered.remove(&result.tool_use_id) && !result.is_error;
+            drop(state);
             let details = result.details.as_ref().map(JsonText::value);
             // Of a new file its output says enough.
             let is_patch = |patch: &Value| patch.as_array().is_some_and(|it| !it.is_empty());
@@ -69,7 +72,10 @@ impl Text {
     /// Returns what shows the whole outputs of a message's calls.
     pub(super) fn way_to_output(&self, number: u32) -> String {
         match self.view.is_conversation {
-            true => format!("/show {number}"),
+            true => match &self.view.elsewhere {
+                Some(id) => format!("ah -r {id} show {number} --output"),
+                None => format!("/show {number}"),
+            },
             false => format!("ah -c show {number} --output"),
         }
     }
@@ -101,7 +107,8 @@ impl Text {
             false => {
                 let told = details.as_ref().filter(|_| self.view.is_conversation);
                 match told.and_then(|details| in_background(&result.tool_name, &output, details)) {
-                    Some(short) => Cow::Borrowed(short),
+                    Some(short) if self.view.elsewhere.is_some() => Cow::Borrowed(short),
+                    Some(short) => Cow::Owned(format!("{short} (/tasks)")),
                     None => Cow::Borrowed(output.as_ref()),
                 }
             }

@@ -88,6 +88,7 @@ fn view(interface: Interface) -> View {
         group: None,
         asks: None,
         is_conversation: false,
+        elsewhere: None,
     }
 }
 

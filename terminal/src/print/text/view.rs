@@ -25,6 +25,8 @@ pub struct View {
     pub asks: Option<Keeping>,
     /// Whether the person can type commands beside the run.
     pub is_conversation: bool,
+    /// The session's id, if another process has it open: commands about its outputs do not work here.
+    pub elsewhere: Option<String>,
 }
 
 impl View {
@@ -41,6 +43,7 @@ impl View {
             group: skill.filter(|_| is_on_github),
             asks,
             is_conversation: false,
+            elsewhere: None,
         }
     }
 }

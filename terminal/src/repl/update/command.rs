@@ -96,13 +96,9 @@ fn aside(app: &mut App, question: String, now: Instant) -> Vec<Effect> {
         app.hint = Some("/btw takes a question".to_owned());
         return Vec::new();
     }
-    let typed = format!("/btw {question}");
     match app.work {
-        Some(_) => vec![
-            prompt::echo(app, &typed),
-            Effect::Task(Task::Beside(question)),
-        ],
-        None => prompt::run(app, &typed, Task::Aside(question), now),
+        Some(_) => vec![Effect::Task(Task::Beside(question))],
+        None => prompt::run(app, &format!("/btw {question}"), Task::Aside(question), now),
     }
 }
 

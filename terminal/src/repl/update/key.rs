@@ -79,9 +79,8 @@ pub fn key(app: &mut App, event: Event, now: Instant) -> Vec<Effect> {
         Some(Own::Turn) if app.questions.switch() => return Vec::new(),
         Some(Own::Mode) if app.is_remote => return app.refuse_remote("changing the mode"),
         Some(Own::Mode) => return next_mode(app),
-        Some(Own::Output | Own::Paste) if app.is_remote => {
-            return app.refuse_remote("outputs and pictures");
-        }
+        Some(Own::Output) if app.is_remote => return app.refuse_remote("the viewer"),
+        Some(Own::Paste) if app.is_remote => return app.refuse_remote("pictures"),
         Some(Own::Output) => return viewer::open(app),
         Some(Own::Paste) => return vec![Effect::Task(Task::Attach(attach::Source::Clipboard))],
         Some(Own::Suspend) => return vec![Effect::Suspend],

@@ -24,7 +24,9 @@ impl SessionWorker {
         let id = self.store.id();
         let mut head = vec![format!("session {id}, {} messages", messages.len())];
         if first > 0 {
-            head.push(format!("… {first} earlier messages; `/export` writes them all"));
+            head.push(format!(
+                "… {first} earlier messages; `/export` writes them all"
+            ));
         }
         let palette = self.factory.link.palette();
         let rows = head.iter().map(|text| Line::of(text, Style::DIM));
@@ -42,6 +44,7 @@ impl SessionWorker {
             group: None,
             asks: None,
             is_conversation: true,
+            elsewhere: None,
         });
         let mut replay = frontend.replay();
         let verdicts = self.store.read(Tree::verdicts).await?;
