@@ -47,6 +47,11 @@ pub(super) fn check(connection: &Connection) -> Result<(), Failure> {
             "index" => not_plain_index(connection, &name, &sql)?,
             "view" => Some("view"),
             "trigger" => Some("trigger"),
+            // What nobody else would make of a statement of ours, a disk has.
+            _ if is_ours => {
+                let reason = format!("the schema has the unknown kind `{kind}` for `{name}`");
+                return Err(Failure::Damaged(reason));
+            }
             _ => Some("unknown kind of entry"),
         };
         if let Some(kind) = foreign {

@@ -15,7 +15,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension as _, params_from_iter};
 
 use super::connection::connect;
-use super::schema::{CONVERSATION, FIND_BLOCKS, FIND_ORIGINS, PAGE, QUEUE, Schema};
+use super::schema::{CONVERSATION, FIND_BLOCKS, FIND_ORIGINS, PAGES, QUEUE, Schema};
 use super::{Failure, context, prune};
 use crate::paths::{
     new_file, open_or_create, open_to_read, remove_if_exists, sync_folder, with_ending,
@@ -164,7 +164,7 @@ fn open_damaged(schema: &Schema, work_copy: &Path) -> Result<Connection, Failure
         return Ok(connection);
     }
     // How large its pages were was in the first one: with the wrong size the schema is not found behind it.
-    for page in [schema.page(), PAGE] {
+    for page in [schema.page()].into_iter().chain(PAGES) {
         replace_first_page(&schema.by_steps(page), work_copy)?;
         if let Some(connection) = readable() {
             return Ok(connection);
@@ -370,13 +370,13 @@ mod tests {
     #[test]
     fn a_conversation_of_larger_pages_is_recovered_without_its_first_page() {
         let folder = tempfile::tempdir().unwrap();
-        for page in [CONVERSATION.page(), PAGE] {
+        for page in PAGES {
             let path = folder.path().join(format!("{page}.db"));
             CONVERSATION.by_steps(page).create_empty(&path).unwrap();
             let connection = Connection::open(&path).unwrap();
             let root = "SELECT rootpage FROM sqlite_schema WHERE name = 'messages'";
             let root: i64 = connection.query_row(root, [], |row| row.get(0)).unwrap();
-            assert_eq!(root == 2, page == PAGE, "as earlier versions had it");
+            assert_eq!(root == 2, page == 4096, "as earlier versions had it");
             let messages = "WITH RECURSIVE counted (value) AS (VALUES (0) UNION ALL SELECT value + 1 FROM counted WHERE value < 999) \
                 INSERT INTO messages (id, role, seq, created_at, origin) \
                 SELECT 'm' || value, 'user', value, 0, 'prompt' FROM counted";

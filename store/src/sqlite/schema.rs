@@ -320,7 +320,9 @@ CREATE TABLE session_lock (
 };
 
 /// Bytes of a page of a conversation: a turn changes a few rows in each of a dozen pages, and writes these whole.
-const SMALL_PAGE: u16 = 1024;
+const SMALL_PAGE: u16 = 512;
+/// Bytes of the pages of conversations, of earlier versions, too.
+pub(super) const PAGES: [u16; 3] = [SMALL_PAGE, 1024, PAGE];
 /// Bytes of a page of the other databases, of conversations of earlier versions, and of what a disk loses at once.
 pub(super) const PAGE: u16 = 4096;
 /// Position of the journal mode in the header of a database file, and its value for the write-ahead log.

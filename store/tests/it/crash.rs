@@ -8,7 +8,7 @@ use ah_conversation::{Event, EventKind, Message, Record, Store};
 use ah_store::{Notice, Paths, Tree};
 
 use crate::fixture::{
-    Speaker, World, append, bytes, finished, open_and_load, open_quietly, result, started,
+    PAGE, Speaker, World, append, bytes, finished, open_and_load, open_quietly, result, started,
 };
 
 /// Copies the current files of a session to `folder`, as a crash at this moment would leave them.
@@ -96,8 +96,8 @@ async fn a_truncated_log_leaves_an_intact_start_of_the_conversation() {
     let log_of = |paths: &Paths| format!("{}-wal", paths.database().display());
     let log = fs::read(log_of(&copy)).unwrap();
     // Cuts around each boundary of two frames, and within each frame.
-    let frames = (0..log.len()).step_by(1024 + 24);
-    let cuts = frames.flat_map(|at| [at, at + 31, at + 32, at + 500]);
+    let frames = (0..log.len()).step_by(PAGE + 24);
+    let cuts = frames.flat_map(|at| [at, at + 31, at + 32, at + PAGE / 2]);
     let mut longest = 0;
     for cut in cuts.filter(|cut| *cut <= log.len()) {
         let torn = copy_files(&copy, &world.root().join("torn"));

@@ -13,6 +13,9 @@ use ah_store::{Notice, Paths, SessionStore, Sessions};
 use serde_json::json;
 use tempfile::TempDir;
 
+/// Bytes of a page of a conversation.
+pub const PAGE: usize = 512;
+
 /// A temporary folder with sessions.
 pub struct World {
     folder: TempDir,

@@ -10,14 +10,11 @@ use ah_store::{Notice, OpenError, Paths, Queue, SessionStore, Tree};
 use rusqlite::Connection;
 
 use crate::fixture::{
-    Speaker, World, append, bytes, finished, open_and_load, open_quietly, result,
+    PAGE, Speaker, World, append, bytes, finished, open_and_load, open_quietly, result,
 };
 
 /// Number of times that each kind of damage is done, each time at another place.
 const TIMES: u64 = 100;
-
-/// Bytes of a page of a conversation.
-const PAGE: usize = 1024;
 
 /// Creates a session of 160 messages on a hundred pages.
 async fn conversation(paths: &Paths) -> Vec<Arc<Message>> {

@@ -9,7 +9,7 @@ use ah_conversation::{Event, EventKind, Record, SessionId, Store, Time};
 use ah_ids::uuid_of;
 use ah_store::{Paths, Queue, SessionStore};
 
-use crate::fixture::{Speaker, World, append, bytes, finished, open_quietly, result};
+use crate::fixture::{PAGE, Speaker, World, append, bytes, finished, open_quietly, result};
 
 /// Creates a session with the prompt `text`.
 async fn session(world: &World, text: &str, name: Option<&str>) -> Paths {
@@ -186,7 +186,7 @@ async fn a_damaged_session_is_found_by_what_can_be_read_of_it() {
     let root: u32 = connection.query_row(root, [], |row| row.get(0)).unwrap();
     drop(connection);
     let file = File::options().write(true).open(paths.database()).unwrap();
-    file.write_all_at(&[0xff; 1024], u64::from(root - 1) * 1024)
+    file.write_all_at(&[0xff; PAGE], u64::from(root - 1) * PAGE as u64)
         .unwrap();
     file.set_modified(SystemTime::now() - Duration::from_secs(60))
         .unwrap();

@@ -7,7 +7,7 @@ use std::path::Path;
 use ah_conversation::{Record, Store as _};
 use ah_store::{Paths, Queue, SessionStore, Tree};
 
-use crate::fixture::{Speaker, World, open_quietly};
+use crate::fixture::{PAGE, Speaker, World, open_quietly};
 
 /// Whoever follows parents comes to an end, and numbers add up.
 #[tokio::test]
@@ -175,14 +175,15 @@ fn forged(kind: &str, name: &str, sql: &str) -> String {
 fn put_journal(database: &Path, other: &Path) {
     let magic = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
     let name = other.as_os_str().as_encoded_bytes();
-    let pages = u32::try_from(fs::metadata(database).unwrap().len() / 1024).unwrap();
+    let page = u32::try_from(PAGE).unwrap();
+    let pages = u32::try_from(fs::metadata(database).unwrap().len()).unwrap() / page;
     let sum: u32 = name.iter().map(|byte| u32::from(*byte)).sum();
     let mut journal = magic.to_vec();
-    for number in [0, 1, pages, 512, 1024] {
+    for number in [0, 1, pages, 512, page] {
         journal.extend(number.to_be_bytes());
     }
     journal.resize(512, 0);
-    journal.extend((0x4000_0000_u32 / 1024 + 1).to_be_bytes());
+    journal.extend((0x4000_0000_u32 / page + 1).to_be_bytes());
     journal.extend(name);
     journal.extend(u32::try_from(name.len()).unwrap().to_be_bytes());
     journal.extend(sum.to_be_bytes());
