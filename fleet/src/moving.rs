@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use ah_beneath::Folder;
 use ah_config::{Config, Error};
-use ah_conversation::{Clock as _, SessionId, Store as _};
+use ah_conversation::{Clock as _, Environment, SessionId, Store as _};
 use ah_ids::SystemClock;
 use ah_store::fleet::{Fleet, Timing};
 use ah_store::{LocalFleet, OpenError, Paths, SessionStore};
@@ -174,14 +174,7 @@ pub async fn home(config: &Config, from: Source) -> Result<Moved, Error> {
         // Without the list the session is still found by its id.
         let _ = known.add(&session, &folder);
     }
-    rename(&there, &in_folder(&folder, &session))?;
-    let _ = Folder::at(&coming).and_then(|coming| coming.remove_file(begun.as_ref()));
-    let _ = Folder::follow(&folder).and_then(|folder| folder.remove_folder(COMING.as_ref()));
-    if let Ok(made) = place(&config.environment, &session)
-        && let (Some(above), Some(name)) = (made.parent(), made.file_name())
-    {
-        let _ = Folder::follow(above).and_then(|above| above.remove_all(name));
-    }
+    settle(&config.environment, &folder, &session, &begun)?;
     if let Some(file) = file {
         file.give_up().await?;
     }
@@ -189,6 +182,25 @@ pub async fn home(config: &Config, from: Source) -> Result<Moved, Error> {
         session,
         left: Vec::new(),
     })
+}
+
+/// Lets a session that has come be one of the folder, and removes what its move has left.
+fn settle(
+    environment: &Environment,
+    folder: &Path,
+    session: &SessionId,
+    begun: &str,
+) -> Result<(), Error> {
+    let coming = on_the_way(folder, COMING)?;
+    rename(&in_folder(&coming, session), &in_folder(folder, session))?;
+    let _ = Folder::at(&coming).and_then(|coming| coming.remove_file(begun.as_ref()));
+    let _ = Folder::follow(folder).and_then(|folder| folder.remove_folder(COMING.as_ref()));
+    if let Ok(made) = place(environment, session)
+        && let (Some(above), Some(name)) = (made.parent(), made.file_name())
+    {
+        let _ = Folder::follow(above).and_then(|above| above.remove_all(name));
+    }
+    Ok(())
 }
 
 /// A session that is held at its source until it is given up.

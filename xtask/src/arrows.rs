@@ -282,7 +282,7 @@ fn fault(package: &Package, dependency: &Dependency) -> Option<String> {
     }
     // The library names in its list those that it hands to the engine.
     if package.name != FRONT && OUTBUILDINGS.iter().any(|(outside, _)| *outside == name) {
-        let is_allowed = package.name == COMMAND_LINE;
+        let is_allowed = package.name == COMMAND_LINE || APART.contains(&&*package.name);
         return (!is_allowed).then(|| format!("{name} is for {COMMAND_LINE} only"));
     }
     if DOORS.contains(&name) && [ENGINE, "ah-terminal"].contains(&&*package.name) {

@@ -103,7 +103,10 @@ fn tasks_are_judged_by_their_checks_and_replayed_without_a_model() {
     let again = bench(&world, &["--json"], &[&model]).expect(1);
     assert_eq!(verdicts(&again), expected);
     let other = bench(&world, &[], &["script:other"]).expect(2).stderr;
-    assert!(other.contains("is from a run with other options"), "{other}");
+    assert!(
+        other.contains("is from a run with other options"),
+        "{other}"
+    );
 
     let replayed = bench(&world, &["--replay"], &[&model]).expect(0);
     assert!(

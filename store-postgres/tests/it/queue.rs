@@ -3,13 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ah_conversation::{
-    Clock as _, MailKind, Mailbox as _, Question, SessionId, Time, ToolUseId,
-};
+use ah_conversation::{Clock as _, MailKind, Mailbox as _, Question, SessionId, Time, ToolUseId};
 use ah_ids::SystemClock;
 use ah_store::fleet::{
-    ALL, Admission, Asker, End, Fleet, Limit, NewRun, RunState, Schedules as _, Start, Timing, Wish,
-    backoff,
+    ALL, Admission, Asker, End, Fleet, Limit, NewRun, RunState, Schedules as _, Start, Timing,
+    Wish, backoff,
 };
 use ah_store::{LocalFleet, Sessions};
 use tokio_postgres::NoTls;

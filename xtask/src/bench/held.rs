@@ -8,9 +8,8 @@ use anyhow::{Context, Result};
 use super::answer::{Answer, runs, says, says_and_runs};
 use super::machine::bare_bash;
 use super::process::{Agent, Pair, Run};
-use super::rows::{median_of, repeat};
 use super::server::Script;
-use super::statistics::median;
+use super::statistics::{median, median_of, repeat};
 use super::table::{Figure, Row};
 
 /// Settings for a server that holds conversations, and for one that does not.

@@ -22,7 +22,7 @@ use super::openai;
 use super::process::{Agent, Pair, Run, size_of, time};
 use super::server::Script;
 use super::soak::soak;
-use super::statistics::{median, percentile_99};
+use super::statistics::{median, median_of, percentile_99, repeat};
 use super::table::{Figure, Row};
 use super::tools::tools;
 use super::typing::Typed;
@@ -479,12 +479,4 @@ fn size(pair: &Pair) -> Result<Vec<Row>> {
         figures: vec![size.beside(&least)],
         best: Some("143 MB"),
     }])
-}
-
-pub(super) fn repeat<T>(times: usize, mut measure: impl FnMut() -> Result<T>) -> Result<Vec<T>> {
-    (0..times).map(|_| measure()).collect()
-}
-
-pub(super) fn median_of<T, V: Copy + Ord>(measured: &[T], value: impl Fn(&T) -> V) -> V {
-    median(measured.iter().map(value).collect())
 }

@@ -1,5 +1,7 @@
 //! Single values that stand for many measurements.
 
+use anyhow::Result;
+
 /// Returns the median; of an even number of values the greater of the two in the middle.
 pub fn median<T: Copy + Ord>(mut values: Vec<T>) -> T {
     values.sort_unstable();
@@ -10,6 +12,16 @@ pub fn median<T: Copy + Ord>(mut values: Vec<T>) -> T {
 pub fn percentile_99<T: Copy + Ord>(mut values: Vec<T>) -> T {
     values.sort_unstable();
     values[(values.len() * 99 / 100).min(values.len() - 1)]
+}
+
+/// Measures something so many times.
+pub fn repeat<T>(times: usize, mut measure: impl FnMut() -> Result<T>) -> Result<Vec<T>> {
+    (0..times).map(|_| measure()).collect()
+}
+
+/// Returns the median of a value of each measurement.
+pub fn median_of<T, V: Copy + Ord>(measured: &[T], value: impl Fn(&T) -> V) -> V {
+    median(measured.iter().map(value).collect())
 }
 
 #[cfg(test)]
