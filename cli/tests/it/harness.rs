@@ -113,17 +113,15 @@ fn all_are_verified(is_confined: bool) {
         for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
             scope.spawn(|| {
                 while let Some(task) = next() {
-                    wrong
-                        .lock()
-                        .unwrap()
-                        .extend(harness.play(task, is_confined));
+                    let found = harness.play(task, is_confined);
+                    wrong.lock().unwrap().extend(found);
                 }
             });
         }
     });
     let wrong: Vec<String> = wrong.into_inner().unwrap();
-    let (protected, wrong): (Vec<_>, Vec<_>) =
-        { wrong.into_iter() }.partition(|it| is_confined && it.starts_with(PROTECTED));
+    let is_protected = |it: &String| is_confined && it.starts_with(PROTECTED);
+    let (protected, wrong): (Vec<_>, Vec<_>) = wrong.into_iter().partition(is_protected);
     if is_confined {
         assert!(
             protected.len() == 1 && protected[0].contains(HINT),
