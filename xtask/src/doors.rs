@@ -1,5 +1,7 @@
 //! The one door to files whose names come from data: modules that touch such files do it with `ah_beneath`, which follows no link
 //! and leaves no folder. `std::fs` takes whatever a path leads to at that moment.
+//!
+//! In the folders where most names are such, each file is one of these modules, or is listed with whose names it uses.
 
 use std::fs;
 use std::path::Path;
@@ -7,6 +9,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use crate::source::{Token, behind_block, tokens};
+use crate::tidy;
 
 /// A module that touches such files.
 struct Module {
@@ -155,6 +158,95 @@ const fn module(
     Module { path, names, may }
 }
 
+/// Folders of which every file, and the module that each belongs to, is one of the modules or of the others.
+const FOLDERS: &[&str] = &[
+    "agent/src/checkpoint",
+    "agent/src/subagent",
+    "config/src/plugins",
+    "engine/src/sessions",
+    "fleet/src",
+    "plugins/src",
+    "porting/src",
+    "store/src",
+    "verify/src",
+    "work/src/setup",
+];
+
+const SESSION: &str = "the files of a session, which are named by its id or by the user";
+const OWN: &str = "a folder of this program's, in names that it makes";
+
+/// The files in these folders that use `std::fs`, and whose names they give it.
+const OTHERS: &[(&str, &str)] = &[
+    (
+        "agent/src/checkpoint/big.rs",
+        "compares two files that are open to this program, and changes none",
+    ),
+    ("agent/src/subagent/registry.rs", "its own log"),
+    ("agent/src/subagent/relay.rs", "its own log"),
+    (
+        "config/src/plugins.rs",
+        "compares where folders of plugins are",
+    ),
+    (
+        "config/src/plugins/fingerprint.rs",
+        "lists a plugin without following links; what was put in between is another hash",
+    ),
+    ("config/src/plugins/parts.rs", "lists a plugin for people"),
+    ("engine/src/sessions/folders.rs", OWN),
+    (
+        "engine/src/sessions/place.rs",
+        "the transcript that another program has named by a UUID",
+    ),
+    ("fleet/src/carried/shadow.rs", OWN),
+    ("fleet/src/worker/metrics/text.rs", "a file of the kernel"),
+    (
+        "plugins/src/catalogue.rs",
+        "the list in a clone, which leads nowhere else, and the manifest in a copy, which has no links",
+    ),
+    (
+        "plugins/src/fetch.rs",
+        "the size of a clone, and its folder of git",
+    ),
+    (
+        "plugins/src/lib.rs",
+        "names of plugins and marketplaces, which are checked when their list is read",
+    ),
+    (
+        "porting/src/import/places.rs",
+        "lists the sessions of another program, without following links",
+    ),
+    (
+        "store/src/big.rs",
+        "names of files on disk, which are numbers; the folder is no link",
+    ),
+    ("store/src/changes.rs", "its tests"),
+    ("store/src/known.rs", OWN),
+    ("store/src/paths.rs", SESSION),
+    ("store/src/seal.rs", OWN),
+    ("store/src/sqlite/connection.rs", SESSION),
+    ("store/src/sqlite/database.rs", SESSION),
+    ("store/src/sqlite/lock.rs", SESSION),
+    ("store/src/sqlite/log.rs", SESSION),
+    ("store/src/sqlite/resting.rs", SESSION),
+    ("store/src/sqlite/salvage.rs", SESSION),
+    ("store/src/sqlite/schema.rs", SESSION),
+    ("store/src/sqlite/sessions.rs", SESSION),
+    (
+        "store/src/sqlite/sessions/kept.rs",
+        "sizes of files whose names are numbers",
+    ),
+    ("store/src/sqlite/tree.rs", SESSION),
+    (
+        "verify/src/dependencies.rs",
+        "compares where folders of the project are",
+    ),
+    ("verify/src/kept.rs", OWN),
+    (
+        "work/src/setup.rs",
+        "a file beside the repository, and its log",
+    ),
+];
+
 /// Crates with a module `fs` that takes paths.
 const LIBRARIES: [&str; 2] = ["std", "tokio"];
 
@@ -166,7 +258,48 @@ pub fn faults(root: &Path) -> Result<Vec<String>> {
         let text = fs::read_to_string(path).with_context(|| format!("reading {}", module.path))?;
         faults.extend(faults_of(module, &text));
     }
+    for folder in FOLDERS {
+        let mut files = tidy::files(root, Path::new(folder))?;
+        files.push(Path::new(folder).with_extension("rs"));
+        for path in files {
+            let name = path.to_string_lossy();
+            let is_code = path.extension().is_some_and(|ending| ending == "rs");
+            if !is_code || is_of_tests(&name) || !root.join(&path).is_file() {
+                continue;
+            }
+            let text = fs::read_to_string(root.join(&path))?;
+            faults.extend(missing(&name, &text));
+        }
+    }
+    let is_gone = |path: &str| !root.join(path).is_file();
+    let gone = OTHERS.iter().filter(|(path, _)| is_gone(path));
+    faults.extend(gone.map(|(path, _)| format!("{path}: it is gone; remove it from {LIST}")));
     Ok(faults)
+}
+
+/// Where the lists are.
+const LIST: &str = "the list in xtask/src/doors.rs";
+
+fn is_of_tests(path: &str) -> bool {
+    path.ends_with("/tests.rs") || path.contains("/tests/")
+}
+
+/// Returns what is wrong with a file in one of the folders: it uses paths and is in no list, or is in one without need.
+fn missing(path: &str, text: &str) -> Option<String> {
+    let tokens = tokens(text);
+    let is_module = MODULES.iter().any(|module| module.path == path);
+    let is_other = OTHERS.iter().any(|(other, _)| *other == path);
+    let uses = (0..tokens.len()).find_map(|at| used(&tokens, at));
+    match uses {
+        Some((token, _)) if !is_module && !is_other => Some(format!(
+            "{path}: line {}: `{}::fs` where names come from data; use `ah_beneath`, or add the file to {LIST} with whose \
+             names it uses",
+            token.line, token.text
+        )),
+        None if is_other => Some(format!("{path}: it uses no paths; remove it from {LIST}")),
+        _ if is_module && is_other => Some(format!("{path}: it is twice in {LIST}")),
+        _ => None,
+    }
 }
 
 fn faults_of(module: &Module, text: &str) -> Vec<String> {
@@ -241,6 +374,19 @@ mod tests {
         ] {
             let found = faults_of(&module, text);
             assert_eq!(found.len(), expected, "{text}: {found:?}");
+        }
+    }
+    #[test]
+    fn a_file_among_names_from_data_is_in_a_list() {
+        let uses = "use std::fs; fn f() {}";
+        for (path, text, is_fault) in [
+            ("store/src/new.rs", uses, true),
+            ("store/src/new.rs", "fn f() {}", false),
+            ("store/src/seal.rs", uses, false),
+            ("store/src/seal.rs", "fn f() {}", true),
+            ("store/src/sqlite/copy.rs", uses, false),
+        ] {
+            assert_eq!(missing(path, text).is_some(), is_fault, "{path}: {text}");
         }
     }
 }
