@@ -4,32 +4,34 @@ use std::net::IpAddr;
 
 /// Whether an address is of this machine or of the user's own network, where the user decides about the windows of models.
 pub(crate) fn is_near(address: &str) -> bool {
-    let Ok(url) = reqwest::Url::parse(address) else {
+    let Some(host) = host(address) else {
         return false;
     };
-    let host = url.host_str().unwrap_or_default();
-    let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
-    match address {
-        Ok(IpAddr::V4(address)) => {
-            address.is_loopback() || address.is_private() || address.is_unspecified()
-        }
-        Ok(IpAddr::V6(address)) => {
-            address.is_loopback() || address.is_unique_local() || address.is_unspecified()
-        }
+    match host.parse::<IpAddr>() {
+        Ok(ip) if is_here(ip) => true,
+        Ok(IpAddr::V4(ip)) => ip.is_private(),
+        Ok(IpAddr::V6(ip)) => ip.is_unique_local(),
         Err(_) => !host.contains('.') || host.ends_with(".local") || host.ends_with(".localhost"),
     }
 }
 
 /// Returns whether an address is one of this machine.
 pub(crate) fn is_loopback(address: &str) -> bool {
-    let (_, rest) = address.split_once("://").unwrap_or(("", address));
-    let authority = rest.split(['/', '?']).next().unwrap_or_default();
-    let host = match authority.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or_default(),
-        None => authority.split(':').next().unwrap_or_default(),
+    host(address).is_some_and(|host| host == "localhost" || host.parse().is_ok_and(is_here))
+}
+
+fn is_here(ip: IpAddr) -> bool {
+    ip.is_loopback() || ip.is_unspecified()
+}
+
+/// Returns the host of an address, which need not begin with a scheme: a name in small letters, or the number of a machine.
+fn host(address: &str) -> Option<String> {
+    let url = match address.contains("://") {
+        true => reqwest::Url::parse(address),
+        false => reqwest::Url::parse(&format!("http://{address}")),
     };
-    let is_address = |ip: IpAddr| ip.is_loopback() || ip.is_unspecified();
-    host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(is_address)
+    let url = url.ok()?;
+    Some(url.host_str()?.trim_matches(['[', ']']).to_owned())
 }
 
 #[cfg(test)]
@@ -47,6 +49,8 @@ mod tests {
             ("http://gpu.example:8080", false),
             ("http://192.168.0.7:8080", false),
             ("http://localhost.example/127.0.0.1", false),
+            ("http://localhost:1@gpu.example", false),
+            ("http://LOCALHOST:1", true),
             ("", false),
         ] {
             assert_eq!(is_loopback(address), is_here, "{address}");
