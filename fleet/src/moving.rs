@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use ah_beneath::Folder;
 use ah_config::{Config, Error};
-use ah_conversation::{Clock as _, Environment, SessionId, Store as _};
+use ah_conversation::{Clock as _, Environment, SessionId};
 use ah_ids::SystemClock;
 use ah_store::fleet::{Fleet, Timing};
 use ah_store::{LocalFleet, OpenError, Paths, SessionStore};
@@ -22,6 +22,7 @@ use tokio::time::sleep;
 use self::session_files::{copy, in_folder, remove, rename, unwritable};
 use crate::carried::{Files, Home, capture, place};
 use ah_engine::sessions::folders::{known_sessions, sessions};
+use ah_engine::sessions::place::disown;
 
 /// Folder beside the sessions with those that are leaving.
 const LEAVING: &str = "leaving";
@@ -53,6 +54,8 @@ pub struct Moved {
     pub session: SessionId,
     /// What stays behind, a sentence for each kind.
     pub left: Vec<String>,
+    /// What was taken out of it, as it may be somebody else's.
+    pub removed: Option<String>,
 }
 
 /// Moves a session away. Without files of its own it takes those of the folder.
@@ -85,7 +88,11 @@ pub async fn away(config: &Config, from: Source, to: Destination) -> Result<Move
         }
     }
     held.give_up().await?;
-    Ok(Moved { session, left })
+    Ok(Moved {
+        session,
+        left,
+        removed: None,
+    })
 }
 
 /// Whether a session was on its way into the folder of the configuration when that was cut off; for one that leaves it, whether
@@ -126,9 +133,10 @@ pub async fn home(config: &Config, from: Source) -> Result<Moved, Error> {
         copy(held.paths(), &there)?;
     }
     let opened = SessionStore::open(&there).map_err(busy)?;
-    if is_of_others {
-        opened.append(vec![ah_agent::nothing_deferred()]).await?;
-    }
+    let removed = match is_of_others {
+        true => disown(&opened).await?,
+        false => None,
+    };
     let files = Files::of(&opened).await?;
     let begun = format!("{session}.into");
     let cwd = config.environment.cwd();
@@ -181,6 +189,7 @@ pub async fn home(config: &Config, from: Source) -> Result<Moved, Error> {
     Ok(Moved {
         session,
         left: Vec::new(),
+        removed,
     })
 }
 

@@ -338,6 +338,42 @@ fn what_others_have_left_to_be_run_is_not_run() {
     }
 }
 
+/// A message that waits in the queue of a session is said for the user when the session goes on; not one that came with it.
+#[test]
+fn what_others_have_queued_is_not_said() {
+    for (made, is_said) in [(Made::User, true), (Made::Stranger, false)] {
+        for (name, door) in DOORS {
+            let world = World::new();
+            let ah = |arguments: &[&str]| {
+                let ah = world.ah(arguments.iter().copied());
+                match made {
+                    Made::Stranger => ah.env("AH_HOME", world.home().join("../stranger")),
+                    Made::User | Made::UserAndChanged => ah,
+                }
+            };
+            let model = world.scenario("laid", [says("Done.")]);
+            ah(&["-m", &model, "Begin."]).run().expect(0);
+            ah(&["--steer", "queued-steer", "--followup", "queued-later"])
+                .run()
+                .expect(0);
+            let database = world.database();
+            let id = database.file_stem().unwrap().to_str().unwrap();
+            let server = Server::new([says(ANSWER), says(ANSWER), says(ANSWER)]);
+            door(&world, &server, id);
+            // It is the user's now, and still nothing of it waits.
+            let ended = world
+                .asking(&server, ["-m", "sonnet", "-r", id, "And?"])
+                .run();
+            ended.expect(0);
+            let requests = server.requests();
+            let last = requests.last().unwrap().body["messages"].to_string();
+            for text in ["queued-steer", "queued-later"] {
+                assert_eq!(last.contains(text), is_said, "{name}, {made:?}: {last}");
+            }
+        }
+    }
+}
+
 /// A pipe in the place of a session's file: nobody waits for the other end.
 #[test]
 fn no_command_waits_for_a_pipe_among_the_sessions() {

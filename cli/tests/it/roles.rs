@@ -82,6 +82,7 @@ const ROLES: &[Role] = &[
             "forged::the_session_of_a_stranger_is_listed_as_such",
             "forged::the_model_of_a_session_is_no_file",
             "forged::what_others_have_left_to_be_run_is_not_run",
+            "forged::what_others_have_queued_is_not_said",
             "forged::a_queue_that_came_with_a_folder_is_not_run",
             "trust::no_repository_of_an_untrusted_project_runs_programs",
             "definitions::a_memory_is_no_other_folder_of_the_user",

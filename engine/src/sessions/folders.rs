@@ -11,7 +11,7 @@ use ah_git::repository;
 use ah_store::{KnownSessions, Paths, SessionHead, SessionStore, Sessions};
 
 /// Longest title in a list, in characters.
-const LONGEST_TITLE: usize = 80;
+pub(super) const LONGEST_TITLE: usize = 80;
 
 /// The sessions of all folders.
 #[derive(Debug, Default)]

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ah_conversation::{
-    Interface, Message, MessageId, Origin, Record, SessionId, Store as _, StoreError, Time,
-    encoding,
+    Interface, MailKind, Mailbox as _, Message, MessageId, Origin, Record, SessionId, Store as _,
+    StoreError, Time, encoding, title_of,
 };
 use ah_ids::uuid_of;
 use ah_store::{KnownSessions, OpenError, Paths, SessionStore, Sessions, Tree};
@@ -16,7 +16,9 @@ use ah_config::places::SESSIONS;
 use ah_config::{Config, Error, ErrorKind};
 
 pub use crate::sessions::folders::sessions;
-use crate::sessions::folders::{STRANGE, elsewhere, known_sessions, sessions_in, way_to};
+use crate::sessions::folders::{
+    LONGEST_TITLE, STRANGE, elsewhere, known_sessions, sessions_in, way_to,
+};
 use crate::sessions::transcript_reader;
 
 use crate::sessions::plan::{ResumePoint, SessionChoice, SessionPlan, is_uuid};
@@ -36,7 +38,8 @@ pub struct SessionLocation {
     left_alone: Option<SessionId>,
     /// The session, if it is there and not the user's yet.
     adopted: Option<SessionId>,
-    /// Whether what is in it, or in the one that it is a copy of, may be somebody else's.
+    /// Whether what is in it, or in the one that it is a copy of, may be somebody else's. It counts as the user's when what they have
+    /// left to be done is gone.
     is_of_others: bool,
     /// The folder in which it is kept because the project cannot be written.
     outside: Option<PathBuf>,
@@ -80,7 +83,7 @@ impl SessionLocation {
             paths
         };
         let known = known_sessions(config.home.as_deref());
-        let is_strange = |id: &SessionId| { known.as_ref() }.is_some_and(|known| !known.has(id));
+        let is_strange = |id: &SessionId| !sessions.is_own(id);
         // A file that somebody names is theirs, and may stand among others of its name.
         let is_of_name = !matches!(plan.choice, SessionChoice::File(_));
         let is_there = paths.database() == original && original.exists();
@@ -122,12 +125,19 @@ impl SessionLocation {
             Ok(SessionStore::in_memory(&std::env::temp_dir())?)
         } else {
             // First, so that a session whose creation fails half-way is still the user's.
-            if let (Some(known), Some(id)) = (&self.known, self.paths.id())
-                && let Err(error) = known.add(&id, self.paths.folder())
-            {
-                tracing::warn!("cannot add the session to your list of sessions: {error}");
+            if !self.is_of_others {
+                self.make_known();
             }
             take(&self.paths)
+        }
+    }
+
+    /// Adds the session to those of the user.
+    fn make_known(&self) {
+        if let (Some(known), Some(id)) = (&self.known, self.paths.id())
+            && let Err(error) = known.add(&id, self.paths.folder())
+        {
+            tracing::warn!("cannot add the session to your list of sessions: {error}");
         }
     }
 
@@ -186,7 +196,8 @@ impl SessionLocation {
     ) -> Result<Vec<String>, Error> {
         let mut lost = Vec::new();
         if self.is_of_others {
-            session.append(vec![ah_agent::nothing_deferred()]).await?;
+            lost.extend(disown(session).await?);
+            self.make_known();
         }
         if let SessionChoice::Named(name) = &plan.choice {
             session.set_name(name.clone()).await?;
@@ -219,6 +230,27 @@ impl SessionLocation {
         }
         Ok(lost)
     }
+}
+
+/// Takes out of a session what somebody else has left to be done in it, and the user has neither said nor begun: calls that were put
+/// off, and queued messages. Returns what to tell of these.
+///
+/// # Errors
+///
+/// If it cannot be read or written.
+pub async fn disown(session: &SessionStore) -> Result<Option<String>, StoreError> {
+    session.append(vec![ah_agent::nothing_deferred()]).await?;
+    let mut removed = Vec::new();
+    for kind in [MailKind::Steer, MailKind::FollowUp] {
+        for mail in session.mail(kind).await? {
+            session.withdraw(mail.id).await?;
+            removed.push(title_of(&mail.content, LONGEST_TITLE));
+        }
+    }
+    let count = removed.len();
+    Ok(removed.first().map(|first| {
+        format!("the session came with queued messages, which were removed ({count}): `{first}`")
+    }))
 }
 
 /// Returns the tree of the session that `plan` chooses, if there is one already.

@@ -143,18 +143,18 @@ impl Sessions {
         let queued = queued::sessions_in(&self.queue);
         let mut ids = self.ids()?.into_iter().rev();
         let newest = ids.find(|id| !queued.contains(id.as_str()));
-        let is_known = self.known_ids();
-        Ok(newest.filter(|id| !is_known(id)))
+        Ok(newest.filter(|id| !self.is_own(id)))
+    }
+
+    /// Returns whether the user has made or chosen the session, or queued it for a worker.
+    pub fn is_own(&self, id: &SessionId) -> bool {
+        self.known_ids()(id) || queued::sessions_in(&self.queue).contains(id.as_str())
     }
 
     /// Returns the test for being known, for which the list is read once.
     fn known_ids(&self) -> impl Fn(&SessionId) -> bool + use<> {
         let known = self.known.as_ref().map(KnownSessions::ids);
-        move |id| {
-            known
-                .as_ref()
-                .is_none_or(|known| known.contains(id.as_str()))
-        }
+        move |id| known.iter().all(|known| known.contains(id.as_str()))
     }
 
     /// Returns the test for being the user's to continue without being named: known, and of no worker.

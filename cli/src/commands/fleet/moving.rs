@@ -66,6 +66,7 @@ pub async fn perform(config: &Config, options: &Options, wanted: &Moving) -> Res
     for left in &moved.left {
         ah_terminal::warn(&format!("not uploaded: {left}"));
     }
+    moved.removed.iter().for_each(|it| ah_terminal::warn(it));
     print(&format!("{}\n", moved.session))
 }
 
