@@ -1,5 +1,6 @@
 //! The models of a configuration, ready for requests.
 
+pub mod absent;
 mod key_command;
 pub mod small;
 pub mod tried_call;

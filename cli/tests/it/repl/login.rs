@@ -332,3 +332,31 @@ fn a_logout_leaves_the_key_of_the_environment() {
             .all(|it| it.headers["x-api-key"] == "sk-own")
     );
 }
+
+/// After a logout the conversation that is open does not use the key, either.
+#[test]
+fn a_key_that_was_forgotten_is_not_used() {
+    let world = World::new();
+    world.ah(["login"]).stdin("sk-kept\n").run().expect(0);
+    let server = Server::new([says("Hello."), says("Still here.")]);
+    let ah = world
+        .ah(["-m", "sonnet"])
+        .env("ANTHROPIC_BASE_URL", server.url());
+    let mut seat = Seat::take(ah);
+    seat.says("Hi");
+    seat.sees("Hello.");
+    seat.sees_no_more("Esc interrupts");
+    let asked = server.requests().len();
+    seat.says("/logout");
+    seat.sees("no API key for the Messages API");
+    seat.sees("% of 200.0k");
+    seat.says("And now?");
+    seat.sees("hint: `/login`, or set ANTHROPIC_API_KEY");
+    assert_eq!(server.requests().len(), asked);
+    gives_another_key(&mut seat);
+    seat.says("And then?");
+    seat.sees("Still here.");
+    seat.sees_no_more("Esc interrupts");
+    seat.types("\x04");
+    assert_eq!(seat.leaves(), 0);
+}

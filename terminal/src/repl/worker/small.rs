@@ -6,6 +6,7 @@ use ah_agent::SessionChange;
 use ah_config::{Error, Sourced};
 use ah_conversation::{Effort, Head, Origin, Role, StoreError, title_of};
 use ah_engine::model::Catalogued;
+use ah_engine::model::absent::absent;
 use ah_store::Tree;
 
 use super::super::effect::{Lent, Task};
@@ -111,16 +112,22 @@ impl SessionWorker {
         self.factory.models = Arc::new(Catalogued::new(config, warn));
     }
 
-    /// Connects the session's model once more.
+    /// Connects the session's model once more. One that cannot be connected is not asked with the key that is gone.
     async fn connect_again(&self) -> Result<(), Error> {
         let named = self.store.read(Tree::model).await?;
         let name = named.unwrap_or_else(|| self.factory.opening.config.model.value.clone());
         let connected = self.factory.models.connect(Some(&name));
-        let provider = connected.map_err(|error| Error::failure(error.to_string()))?;
+        let (provider, failed) = match connected {
+            Ok(provider) => (provider, Ok(())),
+            Err(error) => {
+                let failed = Err(Error::failure(error.to_string()));
+                (absent(&*self.session.provider(), error), failed)
+            }
+        };
         self.session
             .controls()
             .request(SessionChange::Model(provider));
-        Ok(())
+        failed
     }
 
     /// Changes the reasoning effort for later requests, or says what it is.
