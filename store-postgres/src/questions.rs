@@ -12,7 +12,7 @@ use crate::connection::{Parameters, Postgres};
 const ASK: &str = "
     INSERT INTO ah.questions AS q (session, digest, body, asker) VALUES ($1, $2, $3, $4)
     ON CONFLICT (tenant, session, digest) DO UPDATE SET
-        asker = excluded.asker, is_taken = false,
+        asker = excluded.asker, is_taken = q.is_taken AND $5,
         number = CASE WHEN q.is_taken AND NOT $5 THEN excluded.number ELSE q.number END,
         answer = CASE WHEN q.is_taken AND NOT $5 THEN NULL ELSE q.answer END";
 
@@ -26,13 +26,13 @@ impl Questions for Postgres {
     ) -> Result<(), StoreError> {
         // What a text of PostgreSQL cannot have is escaped in JSON.
         let body = question.body();
-        let digest = digest(&body, asker);
+        let digest = digest(&body, asker.call);
         let parameters: Parameters<'_> = &[
             (&session.as_str(), Type::TEXT),
             (&digest, Type::TEXT),
             (&body, Type::TEXT),
             (&asker.name, Type::TEXT),
-            (&asker.is_again, Type::BOOL),
+            (&asker.asks_again(), Type::BOOL),
         ];
         self.rows("cannot write", ASK, parameters).await?;
         Ok(())

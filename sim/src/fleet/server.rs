@@ -332,7 +332,7 @@ impl Questions for ServerProcess {
         asker: &Asker<'_>,
     ) -> Result<(), StoreError> {
         let body = question.body();
-        self.asked(|tables, _| tables.ask(session, digest(&body, asker), &body, asker))
+        self.asked(|tables, _| tables.ask(session, digest(&body, asker.call), &body, asker))
             .await
     }
 

@@ -375,8 +375,8 @@ impl Tables {
         match known {
             Some(row) => {
                 row.asker = asker.name.to_owned();
-                if std::mem::take(&mut row.is_taken) && !asker.is_again {
-                    (row.number, row.answer) = (number, None);
+                if row.is_taken && !asker.asks_again() {
+                    (row.number, row.answer, row.is_taken) = (number, None, false);
                 }
             }
             None => self.questions.push(QuestionRow {

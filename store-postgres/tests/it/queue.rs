@@ -283,19 +283,19 @@ async fn an_answer_is_taken_once(fleet: Arc<dyn Fleet>) {
     let ask = async |name, call, is_again| {
         let asker = Asker {
             name,
-            call: Some(call),
+            call,
             is_again,
         };
         fleet.ask(&session, &question, &asker).await.unwrap();
     };
-    ask("first", &call, false).await;
+    ask("first", Some(&call), false).await;
     let waiting = fleet.questions(&session).await.unwrap();
     assert_eq!(waiting.len(), 1);
     assert_eq!(waiting[0].question, question);
     assert_eq!(fleet.runs(None, 1).await.unwrap()[0].questions, 1);
     assert_eq!(fleet.questions(&other).await.unwrap(), []);
     // Its worker dies, and another one asks the same.
-    ask("second", &call, true).await;
+    ask("second", Some(&call), true).await;
     assert_eq!(fleet.questions(&session).await.unwrap(), waiting);
     let number = waiting[0].number;
     let answers = ["yes".to_owned()];
@@ -316,20 +316,29 @@ async fn an_answer_is_taken_once(fleet: Arc<dyn Fleet>) {
         assert_eq!(answer.as_deref(), Some(&answers[..]));
     }
     // Its worker dies before the call has begun, and another one asks for the same call.
-    ask("heir", &call, true).await;
+    ask("heir", Some(&call), true).await;
     let answer = fleet.take_answer(&session, "heir").await.unwrap();
     assert_eq!(answer.as_deref(), Some(&answers[..]));
     // The same question of another call, or later, is another one.
-    ask("else", &other_call, true).await;
+    ask("else", Some(&other_call), true).await;
     assert_eq!(fleet.take_answer(&session, "else").await.unwrap(), None);
     fleet.withdraw_question(&session, "else").await.unwrap();
-    ask("third", &call, false).await;
+    ask("third", Some(&call), false).await;
     assert_eq!(fleet.take_answer(&session, "third").await.unwrap(), None);
     let again = fleet.questions(&session).await.unwrap();
     assert!(again.len() == 1 && again[0].number > number);
     fleet.withdraw_question(&session, "third").await.unwrap();
+    // A question about no call may be asked for another command, so what was answered once is not its answer.
+    ask("nameless", None, false).await;
+    let number = fleet.questions(&session).await.unwrap()[0].number;
+    assert!(fleet.answer(&session, number, &answers).await.unwrap());
+    let answer = fleet.take_answer(&session, "nameless").await.unwrap();
+    assert_eq!(answer.as_deref(), Some(&answers[..]));
+    ask("other", None, true).await;
+    assert_eq!(fleet.take_answer(&session, "other").await.unwrap(), None);
+    fleet.withdraw_question(&session, "other").await.unwrap();
     assert_eq!(fleet.questions(&session).await.unwrap(), []);
-    ask("fourth", &call, false).await;
+    ask("fourth", Some(&call), false).await;
     assert!(fleet.end(taken.id, "me", &End::Done(None)).await.unwrap());
     fleet.send(&session, MailKind::Steer, "on").await.unwrap();
     assert_eq!(fleet.questions(&session).await.unwrap(), []);

@@ -50,6 +50,14 @@ pub struct Asker<'a> {
     pub is_again: bool,
 }
 
+impl Asker<'_> {
+    /// Whether an answer that was taken is this asker's too: only for the same call. A question about no call is a new one each
+    /// time, as what it is asked for may be another command.
+    pub fn asks_again(&self) -> bool {
+        self.call.is_some() && self.is_again
+    }
+}
+
 /// A question that waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waiting {
@@ -59,9 +67,9 @@ pub struct Waiting {
     pub question: Question,
 }
 
-/// Returns what names a question with this body.
-pub fn digest(body: &str, asker: &Asker<'_>) -> String {
-    let call = asker.call.map(ToolUseId::as_str).unwrap_or_default();
+/// Returns what names this question of this call.
+pub fn digest(body: &str, call: Option<&ToolUseId>) -> String {
+    let call = call.map(ToolUseId::as_str).unwrap_or_default();
     let digest = Sha256::new().chain_update(call).chain_update([0]);
     let digest = digest.chain_update(body).finalize();
     digest.iter().map(|byte| format!("{byte:02x}")).collect()

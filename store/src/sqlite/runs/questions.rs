@@ -16,11 +16,11 @@ impl Questions for LocalFleet {
         asker: &Asker<'_>,
     ) -> Result<(), StoreError> {
         let body = question.body();
-        let digest = digest(&body, asker);
+        let digest = digest(&body, asker.call);
         self.with("cannot write", |connection| {
             connection.execute(
                 "DELETE FROM questions WHERE session = ? AND digest = ? AND is_taken AND NOT ?",
-                params![session.as_str(), digest, asker.is_again],
+                params![session.as_str(), digest, asker.asks_again()],
             )?;
             connection.execute(
                 "INSERT INTO questions (session, digest, body, asker) VALUES (?, ?, ?, ?)
