@@ -78,8 +78,8 @@ impl Session {
     }
 
     /// Opens the conversation to [`resume`](Self::resume) a run that another process has left: of the calls that it left open,
-    /// those that have not begun are decided about again, with the questions that they ask. The others are answered from the
-    /// journal.
+    /// those that have not begun, or that change nothing, are decided about again, with the questions that they ask. The others are
+    /// answered from the journal.
     ///
     /// # Errors
     ///

@@ -39,7 +39,8 @@ fn is_zero(count: &u64) -> bool {
 impl Usage {
     /// Returns all input tokens: uncached, written to the cache and read from it.
     pub fn effective_input(&self) -> u64 {
-        { self.input_tokens }
+        let uncached = self.input_tokens;
+        uncached
             .saturating_add(self.cache_creation_input_tokens)
             .saturating_add(self.cache_read_input_tokens)
     }

@@ -47,7 +47,7 @@ pub(super) fn check(connection: &Connection) -> Result<(), Failure> {
             "index" => not_plain_index(connection, &name, &sql)?,
             "view" => Some("view"),
             "trigger" => Some("trigger"),
-            // What nobody else would make of a statement of ours, a disk has.
+            // Our own statement under an unknown kind is a damaged page, not another program's work.
             _ if is_ours => {
                 let reason = format!("the schema has the unknown kind `{kind}` for `{name}`");
                 return Err(Failure::Damaged(reason));
