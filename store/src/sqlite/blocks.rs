@@ -18,6 +18,8 @@ pub(super) const BLOCK: &str = concat!(
 );
 /// Condition for the blocks of a row of `messages`.
 pub(super) const OF_MESSAGE: &str = "content_blocks.id BETWEEN messages.first_block AND messages.last_block AND content_blocks.message_id = messages.id";
+/// Ids from here on leave no room for more blocks.
+const MOST_BLOCKS: i64 = i64::MAX / 2;
 const TEXT: &str = "text";
 const THINKING: &str = "thinking";
 const REDACTED_THINKING: &str = "redacted_thinking";
@@ -40,11 +42,24 @@ pub(super) struct BlockColumns {
 }
 
 /// Returns the row id of the block that is stored next.
+///
+/// # Errors
+///
+/// If the database has a block whose id leaves no room: no program writes so many, but one may write such a number.
 pub(super) fn next_id(connection: &Connection) -> Result<i64, Failure> {
-    let sql = "SELECT coalesce(max(id), 0) + 1 FROM content_blocks";
-    Ok(connection
+    let sql = "SELECT coalesce(max(id), 0) FROM content_blocks";
+    let last: i64 = connection
         .prepare_cached(sql)?
-        .query_one([], |row| row.get(0))?)
+        .query_one([], |row| row.get(0))?;
+    if last >= MOST_BLOCKS {
+        return Err(Failure::Refused {
+            reason: format!(
+                "nothing can be added, as one of its content blocks has the number {last}"
+            ),
+            hint: Some("another program changed it: ask its sender for another one".to_owned()),
+        });
+    }
+    Ok(last + 1)
 }
 
 /// Inserts a block at position `seq` of `message`, whose blocks are the rows from `first` on.

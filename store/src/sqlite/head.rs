@@ -13,6 +13,8 @@ use ah_ids::created_at;
 
 /// Maximum number of characters of a session's first text in a list.
 const FIRST_TEXT: usize = 400;
+/// Most tokens that a number of a message counts as: those of a session that was sent may be anybody's, and their sum has to fit.
+const MOST_TOKENS: i64 = 1 << 40;
 
 /// Summary of a session for lists.
 #[derive(Debug, Clone, PartialEq)]
@@ -131,8 +133,9 @@ impl SessionHead {
         let count = connection.query_row("SELECT count(*) FROM messages", [], |row| row.get(0))?;
         self.messages = unsigned(count);
         let tokens = connection.query_row(
-            "SELECT coalesce(sum(coalesce(input_tokens, 0) + coalesce(output_tokens, 0)), 0) FROM messages",
-            [],
+            "SELECT coalesce(sum(min(max(coalesce(input_tokens, 0), 0), ?1) + min(max(coalesce(output_tokens, 0), 0), ?1)), 0)
+             FROM messages",
+            [MOST_TOKENS],
             |row| row.get(0),
         )?;
         self.tokens = unsigned(tokens);

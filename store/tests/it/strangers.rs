@@ -55,7 +55,36 @@ async fn a_message_is_below_none_of_its_own() {
         let sum = heads.iter().filter_map(|head| head.message.response.as_ref());
         let sum: u64 = sum.map(|response| response.usage.total()).sum();
         assert!(sum < 1 << 50, "{change}");
+        let listed = world.sessions().list().unwrap();
+        assert_eq!(listed.len(), 1);
+        assert_eq!(listed[0].problem, None, "{change}");
+        assert!(listed[0].tokens < 1 << 50, "{change}");
     }
+}
+
+/// A block with the largest number leaves none for those behind it.
+#[tokio::test]
+async fn what_leaves_no_room_for_more_blocks_is_said() {
+    let world = World::new();
+    let paths = world.fresh();
+    let session = open_quietly(&paths).await;
+    let mut speaker = Speaker::default();
+    let said = speaker.prompt("p");
+    session.append(vec![Record::Message(said)]).await.unwrap();
+    drop(session);
+    let connection = rusqlite::Connection::open(paths.database()).unwrap();
+    let change = "UPDATE content_blocks SET id = 9223372036854775807;
+                  UPDATE messages SET first_block = 9223372036854775807, last_block = 9223372036854775807";
+    connection.execute_batch(change).unwrap();
+    drop(connection);
+    let session = open_quietly(&paths).await;
+    assert_eq!(session.load().await.unwrap().messages().len(), 1);
+    let more = Record::Message(speaker.answer("a"));
+    let error = session.append(vec![more]).await.unwrap_err().to_string();
+    assert!(
+        error.contains("has the number 9223372036854775807"),
+        "{error}"
+    );
 }
 
 /// A database that came from somebody else is not queried if its schema does something by itself.
