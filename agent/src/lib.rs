@@ -50,7 +50,7 @@ pub use aside::SideQuestions;
 pub use audience::{Audience, CallPlace, Ready, SessionUpdate, Watcher};
 pub use conflict::{AGENT, Conflict};
 pub use controls::{Controls, SessionChange};
-pub use deferred::nothing_deferred;
+pub use deferred::{answer_open_calls, nothing_deferred};
 pub use outcome::{RunFailure, RunOutcome};
 pub use pictures::{Pictures, unchecked_pictures};
 pub use ports::{
@@ -62,7 +62,7 @@ pub use settings::{SessionSettings, ToolConcurrency};
 pub use stop::{Leaving, Stop};
 pub use structured::AnswerForm;
 pub use subagent::{
-    INHERIT, Isolation, MAX_RUNNING, OwnPlace, SubagentKinds, Subagents, is_model_alias,
-    without_agent_id,
+    INHERIT, Isolation, MAX_RUNNING, MemoryPlace, OwnPlace, SubagentKinds, Subagents,
+    is_model_alias, without_agent_id,
 };
 pub use toolbox::Toolbox;

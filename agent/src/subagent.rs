@@ -13,7 +13,6 @@ mod relay;
 mod teammate;
 mod work;
 
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ah_conversation::{
@@ -30,6 +29,7 @@ use crate::tool_search::ToolSearchMode;
 use crate::{Controls, Ports, SessionSettings};
 pub use begin::{INHERIT, is_model_alias};
 pub use isolation::{Isolation, OwnPlace};
+pub use memory::MemoryPlace;
 pub use registry::MAX_RUNNING;
 use registry::SubagentRegistry;
 pub use work::without_agent_id;
@@ -50,7 +50,7 @@ pub struct SubagentKinds {
     /// Returns the project's instructions and the environment; called when the first subagent starts.
     pub context: Box<dyn Fn() -> (String, String) + Send + Sync>,
     /// Folders of subagents' memories; each subagent has a folder below.
-    pub memory: Vec<(MemoryScope, PathBuf)>,
+    pub memory: Vec<(MemoryScope, MemoryPlace)>,
     /// Whether subagents may run in the background.
     pub allow_background: bool,
     /// Makes places for definitions that want one of their own; `None` if there are none.

@@ -303,7 +303,7 @@ impl Subagents {
         }
         permissions
             .directories
-            .extend(memory::folder(&self.kinds.memory, agent));
+            .extend(memory::folder(&self.kinds.memory, agent).map(|place| place.path()));
         SessionSettings {
             prompt: self.kinds.prompt(agent, (self.kinds.context)()).into(),
             limits: Limits {
@@ -407,7 +407,7 @@ impl SubagentKinds {
             .map(|skill| skill.prompt(""))
             .collect::<Vec<_>>()
             .join("\n\n");
-        let memory = memory::folder(&self.memory, agent).map(|folder| memory::told(&folder));
+        let memory = memory::folder(&self.memory, agent).map(|place| place.told());
         let blocks: [Vec<(&str, &str)>; 2] = [
             vec![("--agent", prompt), ("instructions", instructions)],
             vec![

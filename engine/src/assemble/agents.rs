@@ -1,12 +1,12 @@
 //! The subagents that a session may start, and the definition that the session itself may run as.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use ah_agent::agents::{Agent, Agents, MemoryScope};
 use ah_agent::skills::Skills;
-use ah_agent::{INHERIT, Isolation, SubagentKinds, Subagents, is_model_alias};
+use ah_agent::{INHERIT, Isolation, MemoryPlace, SubagentKinds, Subagents, is_model_alias};
 use ah_config::overrides::SystemPromptSource;
 use ah_config::{Config, Error, Origin, Sourced, extensions};
 use ah_conversation::{PermissionMode, Servers};
@@ -215,13 +215,17 @@ fn of_definition(agent: &Agent, config: &mut Config) -> Result<(), Error> {
 }
 
 /// Returns the folders of the subagents' memory. They are those of the other agent, so that both share it.
-fn memory(project_root: &Path, foreign_home: Option<&Path>) -> Vec<(MemoryScope, PathBuf)> {
-    let project = project_root.join(".claude");
-    let user = foreign_home.map(|folder| (MemoryScope::User, folder.join("agent-memory")));
+fn memory(project_root: &Path, foreign_home: Option<&Path>) -> Vec<(MemoryScope, MemoryPlace)> {
+    let place = |above: &Path, below: &str| MemoryPlace {
+        above: above.to_owned(),
+        below: below.into(),
+    };
+    let user = foreign_home.map(|home| (MemoryScope::User, place(home, "agent-memory")));
+    let in_project = |scope, below| (scope, place(project_root, below));
     user.into_iter()
         .chain([
-            (MemoryScope::Project, project.join("agent-memory")),
-            (MemoryScope::Local, project.join("agent-memory-local")),
+            in_project(MemoryScope::Project, ".claude/agent-memory"),
+            in_project(MemoryScope::Local, ".claude/agent-memory-local"),
         ])
         .collect()
 }
