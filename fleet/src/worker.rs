@@ -33,13 +33,13 @@ use tokio_util::sync::CancellationToken;
 
 use ah_engine::sessions::folders::sessions;
 use ah_engine::warn::Warn;
-pub use around::{Attempted, Resumed, Surroundings};
+pub use around::{Attempted, Report, Resumed, Surroundings};
 pub use command::{COMMANDS, end_with_worker};
 pub use cron::next_time;
 use metrics::Metrics;
 use pace::Meter;
 pub use postgres::migrate;
-use run::Attempt;
+use run::{Attempt, again};
 pub use threads::Threads;
 
 /// How long a worker that ends waits for its runs to be handed on.
@@ -258,13 +258,19 @@ impl Worker {
             async move {
                 let end = AssertUnwindSafe(attempt.perform()).catch_unwind().await;
                 let end = end.unwrap_or_else(|_| Some(attempt.again("it panicked".to_owned())));
-                // The receiver is gone only when the worker is.
-                let _ = ended.send((id, number, end));
+                let report: Report = Box::new(move || {
+                    // The receiver is gone only when the worker is.
+                    let _ = ended.send((id, number, end));
+                });
+                report
             }
             .boxed_local()
         });
-        let begun = self.attempts.around.begin(attempted);
-        begun.map_err(|error| Error::failure(format!("cannot start a run: {error}")))?;
+        if let Err(error) = self.attempts.around.begin(attempted) {
+            // The others go on.
+            let end = again(&run, format!("cannot start it: {error}"));
+            let _ = self.ended.send((id, number, Some(end)));
+        }
         self.running.insert(id, Running { run, wishes });
         self.metrics.running(self.running.len());
         Ok(())

@@ -16,8 +16,12 @@ use futures_util::future::LocalBoxFuture;
 
 use crate::carried::Workspace;
 
-/// An attempt that begins when it is called, and is polled where it has begun.
-pub type Attempted = Box<dyn FnOnce() -> LocalBoxFuture<'static, ()> + Send>;
+/// An attempt that begins when it is called, and is polled where it has begun. Its end is reported when all that it has spawned is
+/// dropped: what still holds the session would be in the way of the next attempt.
+pub type Attempted = Box<dyn FnOnce() -> LocalBoxFuture<'static, Report> + Send>;
+
+/// Reports the end of an attempt.
+pub type Report = Box<dyn FnOnce() + Send>;
 
 /// What is around attempts.
 #[async_trait(?Send)]

@@ -198,11 +198,7 @@ impl Attempt {
 
     /// Returns the end of an attempt that failed.
     pub(super) fn again(&self, error: String) -> End {
-        if self.run.attempt < self.run.attempts {
-            End::Again(error, backoff(self.run.attempt))
-        } else {
-            End::Failed(error)
-        }
+        again(&self.run, error)
     }
 
     /// Waits until the run is no longer this worker's.
@@ -224,5 +220,14 @@ impl Attempt {
         self.stopped().await;
         token.cancel();
         std::future::pending::<()>().await;
+    }
+}
+
+/// Returns the end of an attempt at a run that failed.
+pub(super) fn again(run: &Run, error: String) -> End {
+    if run.attempt < run.attempts {
+        End::Again(error, backoff(run.attempt))
+    } else {
+        End::Failed(error)
     }
 }

@@ -38,8 +38,9 @@ impl Surroundings for Threads {
             Ok(runtime) => {
                 // Who began it waits.
                 let _ = began.send(Ok(()));
-                runtime.block_on(attempt());
+                let report = runtime.block_on(attempt());
                 runtime.shutdown_background();
+                report();
             }
             Err(error) => drop(began.send(Err(error))),
         };

@@ -103,7 +103,8 @@ impl Life {
                     .unwrap_or_else(PoisonError::into_inner),
             );
             for attempt in more {
-                self.threads.push(attempt());
+                self.threads
+                    .push(attempt().map(|report| report()).boxed_local());
             }
             let next = Pin::new(&mut self.threads).poll_next_unpin(context);
             let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
