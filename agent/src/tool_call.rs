@@ -366,17 +366,18 @@ impl Session {
             let CallPlan::Run { accesses, .. } = plan else {
                 continue;
             };
+            let words: Vec<_> = accesses.iter().map(Access::word).collect();
+            let access = words.join(",");
             self.transcript
-                .start_call(call.id.clone(), !accesses.iter().all(Access::is_read_only));
+                .start_call(call.id.clone(), !Access::may_begin_again(&access));
             let unseen = checkpoint::is_unseen(accesses, commands.is_some());
             let unseen = unseen.then(|| format!("{}: {}", call.name, self.key(call)));
             let record = checkpoint::record(accesses, unseen, &origin, &*self.ports.clock);
             records.extend(unsaved::before(record, unsaved));
-            let words: Vec<_> = accesses.iter().map(Access::word).collect();
             records.push(Record::CallStarted(CallStart {
                 tool_use_id: call.id.clone(),
                 message_id: batch.message_id.clone(),
-                access: words.join(","),
+                access,
                 at,
             }));
         }

@@ -59,6 +59,11 @@ pub trait Foresight: Send + Sync {
     async fn foreseen(&self, call: &ToolUse) -> Output;
 }
 
+/// Word for reading.
+const READ: &str = "read";
+/// Word for asking.
+const ASK: &str = "ask";
+
 /// A resource that a call accesses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Access {
@@ -92,7 +97,7 @@ impl Access {
         matches!(self, Self::Read(path) if accesses.contains(&Self::Write(path.clone())))
     }
 
-    /// Whether it changes nothing, so that it may run concurrently and be repeated.
+    /// Whether it changes nothing and asks nobody, so that it may run concurrently.
     pub fn is_read_only(&self) -> bool {
         match self {
             Self::Read(_) | Self::Named(_) | Self::Promised => true,
@@ -120,14 +125,21 @@ impl Access {
     /// Returns the word for the journal: `read`, `write`, `command`, `host`, `ask`, `promised` or `unknown`.
     pub fn word(&self) -> &'static str {
         match self {
-            Self::Read(_) | Self::Named(_) => "read",
+            Self::Read(_) | Self::Named(_) => READ,
             Self::Write(_) => "write",
             Self::Command(_) => "command",
             Self::Host(_) => "host",
-            Self::Ask(_) => "ask",
+            Self::Ask(_) => ASK,
             Self::Promised | Self::Confined { promised: true } => "promised",
             Self::Unknown | Self::Confined { promised: false } => "unknown",
         }
+    }
+
+    /// Whether a call with accesses of these [words](Self::word), separated by commas, may begin again if it has begun and its end is
+    /// unknown: it only reads files and asks, so a tool that asks has to bear it. What somebody else has promised is not enough.
+    pub fn may_begin_again(words: &str) -> bool {
+        let mut words = words.split(',').map(str::trim);
+        words.all(|word| word.is_empty() || [READ, ASK].contains(&word))
     }
 }
 
@@ -221,5 +233,26 @@ impl ProgressSink {
 impl fmt::Debug for ProgressSink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.0.is_some() { "heard" } else { "unheard" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_reads_and_asks_may_begin_again() {
+        for (words, expected) in [
+            ("", true),
+            ("read", true),
+            ("read, ask", true),
+            ("ask,write", false),
+            ("command", false),
+            ("promised", false),
+            ("unknown", false),
+            ("of a newer version", false),
+        ] {
+            assert_eq!(Access::may_begin_again(words), expected, "{words}");
+        }
     }
 }

@@ -76,7 +76,7 @@ pub struct RunTotals {
 pub enum CallState {
     /// The call was started.
     Started {
-        /// Whether it might have changed something.
+        /// Whether it might have changed something, and so must not begin again: [`Access::may_begin_again`](crate::Access::may_begin_again).
         mutating: bool,
         /// Id of the subagent that it started, if its conversation was stored.
         agent_id: Option<String>,

@@ -124,8 +124,16 @@ impl Tool for SetGoalTool {
         if condition.contains(['\n', '\r']) {
             return Output::error("The command has to be one line.");
         }
+        let done = |sealed: String| {
+            let text = format!("When you end your turn, `{condition}` is run.{sealed}");
+            Output::text(text).with_details(json!({"condition": condition, "askUser": true}))
+        };
         if let Some(check) = self.check.get() {
             let command = check.command();
+            if command == condition {
+                // A worker that has died may have set it, and the call begins again.
+                return done(String::new());
+            }
             return Output::error(format!(
                 "Your work has to pass `{command}` already. Only the user can change that."
             ));
@@ -145,7 +153,6 @@ impl Tool for SetGoalTool {
             Err(error) => return Output::error(error.in_one_line()),
         }
         let sealed = told.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let text = format!("When you end your turn, `{condition}` is run.{sealed}");
-        Output::text(text).with_details(json!({"condition": condition, "askUser": true}))
+        done(sealed)
     }
 }

@@ -3,18 +3,13 @@
 use std::collections::HashMap;
 
 use ah_conversation::{
-    CallFinish, CallStart, CallState, Message, MessageId, ToolResult, ToolUse, ToolUseId,
+    Access, CallFinish, CallStart, CallState, Message, MessageId, ToolResult, ToolUse, ToolUseId,
 };
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::Failure;
 use super::details::Details;
 use super::outputs::{FullOutput, ResultColumns, needed_output};
-
-/// Words for [`Access::Read`](ah_conversation::Access::Read) and [`Access::Ask`](ah_conversation::Access::Ask), the accesses of calls
-/// that may be repeated.
-const READ: &str = "read";
-const ASK: &str = "ask";
 
 /// Records the start of a call. A model may reuse an id in a later message; the newer call replaces the older one.
 pub(super) fn start(connection: &Connection, call: &CallStart) -> Result<(), Failure> {
@@ -147,12 +142,8 @@ fn state(row: &Row<'_>, id: &ToolUseId) -> Result<CallState, Failure> {
     let has_result = row.get("is_whole")? || details.spool.is_some();
     if !is_finished || !has_result {
         let access: String = row.get("access")?;
-        let mutating = access
-            .split(',')
-            .map(str::trim)
-            .any(|word| !word.is_empty() && ![READ, ASK].contains(&word));
         return Ok(CallState::Started {
-            mutating,
+            mutating: !Access::may_begin_again(&access),
             agent_id: row.get("agent_id")?,
         });
     }
