@@ -6,8 +6,8 @@
 //! its answer and nothing to show for it, asks again.
 
 use ah_conversation::{
-    CallState, ContentBlock, Origin, Record, StoreError, ToolResult, ToolUse, ToolUseId,
-    close_open_calls, json,
+    CallState, Clock, ContentBlock, Message, Origin, Record, Role, Store, StoreError, ToolResult,
+    ToolUse, ToolUseId, close_open_calls, json,
 };
 
 use crate::{Session, Stop};
@@ -17,9 +17,24 @@ const NOTE: &str = "deferred_calls";
 const STILL_DEFERRED: &str =
     "A hook has deferred this call again, and the conversation continued: it did not run.";
 
-/// Returns the record after which no call of a session waits to be run: those that somebody else has left are not the user's.
-pub fn nothing_deferred() -> Record {
-    Record::Note(NOTE.to_owned(), String::new())
+/// Answers the open calls of a session that somebody else has left, so that they are not run for the user, whoever goes on with it:
+/// one who [takes over](Session::take_over) a run does not ask for the note.
+///
+/// # Errors
+///
+/// If the store cannot be read or written.
+pub async fn answer_open_calls(store: &dyn Store, clock: &dyn Clock) -> Result<(), StoreError> {
+    let transcript = store.load().await?;
+    let results = close_open_calls(&transcript).into_iter();
+    let results: Vec<_> = results.map(ContentBlock::ToolResult).collect();
+    let mut records = vec![Record::Note(NOTE.to_owned(), String::new())];
+    if !results.is_empty() {
+        let last = transcript.last().map(|last| &**last);
+        let stamp = (clock.message_id(), clock.now());
+        let message = Message::behind(last, stamp, Role::User, Origin::Results, results);
+        records.push(Record::Message(message.into()));
+    }
+    store.append(records).await
 }
 
 impl Session {

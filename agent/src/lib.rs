@@ -50,7 +50,7 @@ pub use aside::SideQuestions;
 pub use audience::{Audience, CallPlace, Ready, SessionUpdate, Watcher};
 pub use conflict::{AGENT, Conflict};
 pub use controls::{Controls, SessionChange};
-pub use deferred::{answer_open_calls, nothing_deferred};
+pub use deferred::answer_open_calls;
 pub use outcome::{RunFailure, RunOutcome};
 pub use pictures::{Pictures, unchecked_pictures};
 pub use ports::{

@@ -110,6 +110,32 @@ async fn a_run_that_is_left_is_resumed_by_another_process() {
     assert_eq!(world.notices(), "");
 }
 
+/// What somebody else has left is answered before anybody goes on with their session.
+#[tokio::test]
+async fn what_somebody_else_has_left_open_is_not_begun() {
+    let runs = Arc::new(AtomicUsize::new(0));
+    let change = || {
+        let runs = runs.clone();
+        Fake::touching("change", Access::Unknown, move |_| {
+            runs.fetch_add(1, Ordering::SeqCst);
+            async { Output::text("changed") }
+        })
+    };
+    let leaving = Leaving::default();
+    let world = World::new([uses_all([("leave", json!({})), ("change", json!({}))])])
+        .with(leaves(&leaving, false))
+        .with(change());
+    world.run_leaving("go", leaving).await;
+    let world = { world.resumed([says("Done.")]) }
+        .with(leaves(&Leaving::default(), false))
+        .with(change());
+    world.answer_open_calls().await;
+    assert_eq!(world.take_over().await.unwrap().answer, "Done.");
+    assert_eq!(runs.load(Ordering::SeqCst), 0);
+    let request = world.request(0);
+    assert!(request.contains("It has ended."), "{request}");
+}
+
 #[tokio::test]
 async fn a_run_that_is_left_at_once_interrupts_what_runs_and_asks_again() {
     let leaving = Leaving::default();

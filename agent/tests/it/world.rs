@@ -264,6 +264,12 @@ impl World {
         outcome
     }
 
+    /// Answers what somebody else has left open.
+    pub(crate) async fn answer_open_calls(&self) {
+        let answered = ah_agent::answer_open_calls(&*self.store, &*self.clock);
+        answered.await.unwrap();
+    }
+
     /// Opens the session without running it.
     pub(crate) async fn open(&self) -> Result<Session, StoreError> {
         let (ports, tools) = self.parts();

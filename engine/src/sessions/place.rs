@@ -8,7 +8,7 @@ use ah_conversation::{
     Interface, MailKind, Mailbox as _, Message, MessageId, Origin, Record, SessionId, Store as _,
     StoreError, Time, encoding, title_of,
 };
-use ah_ids::uuid_of;
+use ah_ids::{SystemClock, uuid_of};
 use ah_store::{KnownSessions, OpenError, Paths, SessionStore, Sessions, Tree};
 use ah_transcript::is_of;
 
@@ -232,14 +232,14 @@ impl SessionLocation {
     }
 }
 
-/// Takes out of a session what somebody else has left to be done in it, and the user has neither said nor begun: calls that were put
-/// off, and queued messages. Returns what to tell of these.
+/// Takes out of a session what somebody else has left to be done in it, and the user has neither said nor begun: open calls, also
+/// those that were put off, and queued messages. Returns what to tell of these.
 ///
 /// # Errors
 ///
 /// If it cannot be read or written.
 pub async fn disown(session: &SessionStore) -> Result<Option<String>, StoreError> {
-    session.append(vec![ah_agent::nothing_deferred()]).await?;
+    ah_agent::answer_open_calls(session, &SystemClock::default()).await?;
     let mut removed = Vec::new();
     for kind in [MailKind::Steer, MailKind::FollowUp] {
         for mail in session.mail(kind).await? {
