@@ -403,7 +403,7 @@ stdout:
     "<id>"
   ],
   "files": 0,
-  "bytes": 29696,
+  "bytes": 19968,
   "undo": {
     "kept": 0,
     "dropped": 0
