@@ -11,11 +11,13 @@ pub mod proposal;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
-use std::io;
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use ah_beneath::Folder;
 use ah_process::{Command, Keep};
+use rustix::fs::OFlags;
 
 use crate::agent::Agents;
 use crate::artifact::{Artifacts, FOLDER};
@@ -274,14 +276,54 @@ impl Setup<'_> {
             "-z",
         ];
         let made = self.git.run(&words).await?;
-        let path = self.git.folder().join(".git/info/exclude");
-        let mut text = fs::read_to_string(&path).unwrap_or_default();
-        for name in made
-            .split('\0')
-            .filter(|name| !name.is_empty() && !name.contains('\n'))
-        {
-            text.push_str(&format!("/{name}\n"));
+        Ok(keep_out(self.git.folder(), &made)?)
+    }
+}
+
+/// Has git leave out the files with these names, each followed by a zero. What the setup has run may have put links there.
+fn keep_out(repository: &Path, made: &str) -> io::Result<()> {
+    let repository = Folder::at(repository)?;
+    let (info, name) = repository.entry(Path::new(".git/info/exclude"))?;
+    let mut text = Vec::new();
+    if info.status(name)?.is_some() {
+        let mut file = info.open_file(name, OFlags::RDONLY)?;
+        file.read_to_end(&mut text)?;
+        info.remove_file(name)?;
+    }
+    for made in made.split('\0') {
+        if !made.is_empty() && !made.contains('\n') {
+            text.extend(format!("/{made}\n").into_bytes());
         }
-        Ok(fs::write(path, text)?)
+    }
+    info.create_file(name, 0o644)?.write_all(&text)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn what_git_leaves_out_is_written_through_no_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let top = folder.path().canonicalize().unwrap();
+        let (info, victim) = (top.join(".git/info"), top.join("victim"));
+        fs::create_dir_all(&info).unwrap();
+        fs::write(info.join("exclude"), "/o/\n").unwrap();
+        keep_out(&top, "one\0two\nlines\0three/\0").unwrap();
+        let text = fs::read_to_string(info.join("exclude")).unwrap();
+        assert_eq!(text, "/o/\n/one\n/three/\n");
+        fs::remove_file(info.join("exclude")).unwrap();
+        fs::write(&victim, "the user's").unwrap();
+        symlink(&victim, info.join("exclude")).unwrap();
+        assert!(keep_out(&top, "one\0").is_err());
+        fs::rename(&info, top.join("moved")).unwrap();
+        fs::write(top.join("exclude"), "the user's").unwrap();
+        symlink(&top, &info).unwrap();
+        assert!(keep_out(&top, "one\0").is_err());
+        for file in ["victim", "exclude"] {
+            assert_eq!(fs::read_to_string(top.join(file)).unwrap(), "the user's");
+        }
     }
 }
