@@ -36,6 +36,13 @@ impl Session {
         }
     }
 
+    /// Notes what it has spent in its run, and learns what others have spent.
+    pub(crate) fn count_spending(&mut self) {
+        let agent = self.ports.agent_id.as_ref();
+        self.spending.note(agent, self.transcript.totals());
+        self.settings.limits.spent_beside = self.spending.beside(agent);
+    }
+
     /// Sets the cost limit of further runs, each for itself.
     pub fn limit_cost(&mut self, max: Option<Cost>) {
         self.settings.limits.max_budget = max;

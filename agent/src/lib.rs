@@ -35,6 +35,7 @@ mod schema;
 mod session;
 mod settings;
 pub mod skills;
+mod spending;
 mod stop;
 mod structured;
 pub mod styles;

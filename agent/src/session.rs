@@ -17,6 +17,7 @@ use crate::finish::{Silence, silence};
 use crate::hooks::LineHooks;
 use crate::prompt::SystemPrompt;
 use crate::request::SentRequest;
+use crate::spending::Spending;
 use crate::{
     Controls, Ports, RunFailure, RunOutcome, SessionSettings, SessionUpdate, Stop, Toolbox,
 };
@@ -55,6 +56,8 @@ pub struct Session {
     /// Mode last reported to the audience.
     pub(crate) shown_mode: PermissionMode,
     pub(crate) background: Background,
+    /// What it and the agents beside it have spent of the budget.
+    pub(crate) spending: Spending,
     /// Top-level prompt that file changes are attributed to, if this is a subagent's session.
     pub(crate) origin_prompt: Option<MessageId>,
 }
@@ -127,6 +130,7 @@ impl Session {
             source: None,
             controls: Controls::default(),
             background: Background::default(),
+            spending: Spending::default(),
             origin_prompt: None,
         })
     }
@@ -224,6 +228,7 @@ impl Session {
     pub(crate) fn begin_time(&mut self, stop: &Stop) -> (Time, Stop) {
         self.prompt = None;
         self.verification = None;
+        self.spending.begin(self.ports.agent_id.as_ref());
         let started = self.ports.clock.now();
         let timeout = self.settings.timeout_ms;
         self.settings.limits.deadline = timeout.map(|timeout| started.plus(timeout));
@@ -298,6 +303,7 @@ impl Session {
     async fn drive(&mut self, stop: &Stop) -> Result<ExitReason, RunFailure> {
         loop {
             self.take_changes();
+            self.count_spending();
             let now = self.ports.clock.now();
             let step = next(&self.transcript, &self.settings.limits, now);
             if stop.is_left() && !matches!(step, Step::Finish(_)) {
@@ -573,7 +579,9 @@ impl Session {
         with.push(Record::Message(message.clone()));
         self.store(with).await?;
         self.ports.audience.update(SessionUpdate::Stored(&message));
-        self.transcript.push(message);
+        self.transcript.push(message.clone());
+        self.spending.settle(&message);
+        self.count_spending();
         Ok(())
     }
 

@@ -16,7 +16,7 @@ mod work;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ah_conversation::{
-    Access, Context, Cost, DisplayKey, Input, Interface, MessageId, Models, Output, Servers, Tool,
+    Access, Context, DisplayKey, Input, Interface, MessageId, Models, Output, Servers, Tool,
     ToolExtras, ToolSpec, ToolUse, Truncation,
 };
 use async_trait::async_trait;
@@ -24,6 +24,7 @@ use serde_json::{Value, json};
 
 use crate::agents::{Agent, Agents, MemoryScope};
 use crate::skills::Skills;
+use crate::spending::Spending;
 use crate::team::{Team, TeamTool};
 use crate::tool_search::ToolSearchMode;
 use crate::{Controls, Ports, SessionSettings};
@@ -82,8 +83,8 @@ pub(crate) struct Parent {
     /// When its tools of servers are searched.
     search: (ToolSearchMode, Interface),
     controls: Controls,
-    /// Tokens and cost of its run so far.
-    spent: (u64, Cost),
+    /// What the agents of its run have spent.
+    spending: Spending,
     /// Top-level prompt that it works for.
     origin_prompt: Option<MessageId>,
 }

@@ -89,7 +89,7 @@ pub use interaction::{Choice, ChoiceOption, Interaction};
 pub use interface::Interface;
 pub use json_text::JsonText;
 pub use layer::Layer;
-pub use limits::{CompactAt, ExitReason, Limits};
+pub use limits::{CompactAt, ExitReason, Limits, Spent};
 pub use live_output::LiveOutput;
 pub use message::{
     Audio, ContentBlock, HOOK_NOTE, Image, Input, Message, NOTE, Origin, Response, ResultBlock,

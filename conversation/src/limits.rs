@@ -1,6 +1,7 @@
 //! Limits of a run, and the reasons why one ends.
 
 use std::fmt;
+use std::ops::{Add, Sub};
 
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +19,8 @@ pub struct Limits {
     pub max_context_tokens: Option<u64>,
     /// Maximum cost (`--max-budget-usd`).
     pub max_budget: Option<Cost>,
+    /// What other agents have spent of the same budget.
+    pub spent_beside: Spent,
     /// Time at which the run must end (`--timeout`).
     pub deadline: Option<Time>,
     /// Context window of the model, in tokens.
@@ -31,6 +34,37 @@ pub struct Limits {
     pub allows_repetition: bool,
     /// Whether an answer that repeats a piece of its text ten times is ended, as small models go on to the output limit then.
     pub ends_chants: bool,
+}
+
+/// A part of a budget.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// Input and output tokens.
+    pub tokens: u64,
+    /// Their cost, as far as it is known.
+    pub cost: Cost,
+}
+
+impl Add for Spent {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            tokens: self.tokens + other.tokens,
+            cost: self.cost + other.cost,
+        }
+    }
+}
+
+impl Sub for Spent {
+    type Output = Self;
+
+    fn sub(self, other: Self) -> Self {
+        Self {
+            tokens: self.tokens.saturating_sub(other.tokens),
+            cost: Cost(self.cost.0.saturating_sub(other.cost.0)),
+        }
+    }
 }
 
 /// Input and output of the last call from which on a conversation is summarised.

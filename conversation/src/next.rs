@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use crate::{
-    ExitReason, Limits, Message, Origin, Repetition, Role, StopReason, Time, ToolUse, Transcript,
-    repetition,
+    ExitReason, Limits, Message, Origin, Repetition, Role, Spent, StopReason, Time, ToolUse,
+    Transcript, repetition,
 };
 
 /// Number of identical turns after which the model is warned, and after which the run ends.
@@ -199,21 +199,16 @@ fn limit_reached(
 
 /// Returns the budget that is used up, if any.
 fn used_up(transcript: &Transcript, limits: &Limits, now: Time) -> Option<Skip> {
-    let totals = transcript.totals();
+    let spent = Spent::from(transcript.totals()) + limits.spent_beside;
     let last_call = || {
         let mut answers = transcript.run().iter().rev();
         let last = answers.find(|message| message.role == Role::Assistant);
         last.map_or(0, |last| last.usage().total())
     };
-    if limits
-        .max_budget
-        .is_some_and(|budget| totals.cost >= budget)
-    {
+    if limits.max_budget.is_some_and(|budget| spent.cost >= budget) {
         return Some(Skip::Money);
     }
-    if limits
-        .max_tokens
-        .is_some_and(|max| totals.spent().total() > max)
+    if limits.max_tokens.is_some_and(|max| spent.tokens > max)
         || limits
             .max_context_tokens
             .is_some_and(|max| last_call() > max)
@@ -532,6 +527,22 @@ mod tests {
                 "finish error_max_budget_usd",
             )],
             &money,
+        );
+        let shared = Limits {
+            max_tokens: Some(500),
+            max_budget: Some(Cost(500)),
+            spent_beside: Spent {
+                tokens: 200,
+                cost: Cost(200),
+            },
+            ..limits()
+        };
+        check(
+            &[
+                ("user assistant:tool_use(a)@29%", "run a"),
+                ("user assistant:tool_use(a)@30%", "skip a Money"),
+            ],
+            &shared,
         );
         let late = Limits {
             deadline: Some(Time(100)),

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use crate::permission::canonical_tool;
 use crate::{
-    ContentBlock, Cost, Limits, Message, MessageId, ModelUsage, Origin, Prefix, Role, ToolResult,
-    ToolUse, ToolUseId, Usage, estimate_message, estimate_prefix,
+    ContentBlock, Cost, Limits, Message, MessageId, ModelUsage, Origin, Prefix, Role, Spent,
+    ToolResult, ToolUse, ToolUseId, Usage, estimate_message, estimate_prefix,
 };
 
 /// Number of answers that [`Transcript::forget`] leaves: more than any decision about a run looks back.
@@ -410,6 +410,15 @@ impl TranscriptIndex {
             if message.usage().total() > 0 {
                 self.reported = Some(at);
             }
+        }
+    }
+}
+
+impl From<&RunTotals> for Spent {
+    fn from(totals: &RunTotals) -> Self {
+        Self {
+            tokens: totals.spent().total(),
+            cost: totals.cost,
         }
     }
 }

@@ -30,8 +30,8 @@ use ah_config::overrides::RunOptions;
 use ah_config::rulebook::SettingsFiles;
 use ah_config::{Concurrency, Config, Error};
 use ah_conversation::{
-    CheckInForce, CompactAt, Cost, Interface, Limits, Model, Provider, ServerState, Servers, Store,
-    Thinking, Tool, ToolSpec, estimate_text,
+    CheckInForce, CompactAt, Cost, Interface, Limits, Model, Provider, ServerState, Servers, Spent,
+    Store, Thinking, Tool, ToolSpec, estimate_text,
 };
 use ah_ids::SystemClock;
 use ah_mcp::{Asked, RemoteServers, SdkHost, Transport};
@@ -390,6 +390,7 @@ fn settings(
             max_context_tokens: wanted.max_context_tokens,
             compact_at: compact_at(config),
             max_budget: wanted.max_budget_usd.map(Cost::from_usd),
+            spent_beside: Spent::default(),
             deadline: None,
             context_window: model.context_window,
             reserved_output: model.max_output,

@@ -1,7 +1,9 @@
 //! What answers cost that were to be summaries and are none. They are paid for, so they count for the budget, and with the
 //! message that takes the summary's place.
 
-use ah_conversation::{ErrorClass, Limits, ModelUsage, ProviderError, Response, RunTotals, Usage};
+use ah_conversation::{
+    ErrorClass, Limits, ModelUsage, ProviderError, Response, RunTotals, Spent, Usage,
+};
 
 /// Discarded answers to one wish for a summary.
 #[derive(Debug, Default)]
@@ -37,14 +39,15 @@ impl Discarded {
 
     /// Returns whether a run that has used `totals` besides may ask once more.
     pub(crate) fn leave_room(&self, totals: &RunTotals, limits: &Limits) -> bool {
+        let spent = Spent::from(totals) + limits.spent_beside;
         let costs = self.0.iter().map(|it| it.cost.unwrap_or_default());
-        let cost = totals.cost + costs.sum();
+        let cost = spent.cost + costs.sum();
         let used = self
             .0
             .iter()
             .map(|it| it.usage)
             .fold(Usage::default(), |a, b| a + b);
-        let tokens = totals.spent().total() + used.total();
+        let tokens = spent.tokens + used.total();
         limits.max_budget.is_none_or(|budget| cost < budget)
             && limits.max_tokens.is_none_or(|max| tokens <= max)
     }

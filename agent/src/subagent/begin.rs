@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ah_conversation::{
-    Branch, CheckInForce, ContentBlock, Context, Cost, Limits, MessageId, PermissionMode, Provider,
-    Servers, Store, Task, TaskKind, TaskSink, Thinking, Tool, ToolName, ToolUse,
+    Branch, CheckInForce, ContentBlock, Context, Limits, MessageId, PermissionMode, Provider,
+    Servers, Spent, Store, Task, TaskKind, TaskSink, Thinking, Tool, ToolName, ToolUse,
 };
 use serde::Deserialize;
 use serde_json::json;
@@ -71,14 +71,13 @@ pub fn is_model_alias(name: &str) -> bool {
 impl Session {
     /// Returns the state that subagents started now begin with.
     pub(crate) fn as_parent(&self) -> Parent {
-        let totals = self.transcript.totals();
         Parent {
             ports: self.ports.clone(),
             settings: self.settings.clone(),
             tools: self.tools.tools().cloned().collect(),
             search: self.tools.search(),
             controls: self.controls.clone(),
-            spent: (totals.spent().total(), totals.cost),
+            spending: self.spending.clone(),
             origin_prompt: self.origin_prompt(),
         }
     }
@@ -177,6 +176,7 @@ impl Subagents {
         let named = own_mode(&agent, &parent);
         parent.controls.lead(&session.controls, named);
         session.origin_prompt = parent.origin_prompt;
+        session.spending = parent.spending;
         if arguments.resume.is_some() && session.transcript().last().is_none() {
             return Err(format!("no subagent {id} in this session"));
         }
@@ -278,7 +278,7 @@ impl Subagents {
         connected.map_err(|error| format!("cannot use the model `{name}`: {error}"))
     }
 
-    /// Inherits the parent's settings and remaining budget; its definition overrides.
+    /// Inherits the parent's settings and shares its budget; its definition overrides.
     fn settings(
         &self,
         parent: &Parent,
@@ -288,9 +288,6 @@ impl Subagents {
     ) -> SessionSettings {
         let from = &parent.settings;
         let now = parent.ports.clock.now();
-        let (tokens, cost) = parent.spent;
-        let max_tokens = from.limits.max_tokens;
-        let max_budget = from.limits.max_budget;
         let model = provider.model();
         let mut permissions = from.permissions.clone();
         tell_ignored_mode(agent, parent);
@@ -308,10 +305,11 @@ impl Subagents {
             prompt: self.kinds.prompt(agent, (self.kinds.context)()).into(),
             limits: Limits {
                 max_turns: max_turns.or(agent.max_turns).or(Some(MAX_TURNS)),
-                max_tokens: max_tokens.map(|max| max.saturating_sub(tokens)),
+                max_tokens: from.limits.max_tokens,
                 max_context_tokens: from.limits.max_context_tokens,
                 compact_at: from.limits.compact_at,
-                max_budget: max_budget.map(|max| Cost(max.0.saturating_sub(cost.0))),
+                max_budget: from.limits.max_budget,
+                spent_beside: Spent::default(),
                 deadline: None,
                 context_window: model.context_window,
                 reserved_output: model.max_output,

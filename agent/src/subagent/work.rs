@@ -158,6 +158,9 @@ impl SubagentRun {
                     spent: Vec::new(),
                 },
             };
+            if !task.is_background {
+                session.spending.told_by(&task.id, &task.call);
+            }
             reporter.ended = Some((result.ending, result.text.clone(), result.spent));
             // Reported first, so that a caller waiting for the end finds the update.
             let report = || {

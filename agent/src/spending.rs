@@ -1,0 +1,72 @@
+//! What the agents of a run have spent, so that its budget is one for all of them: an agent that works beside others goes by
+//! what all have spent so far, not by what was left when it began.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ah_conversation::{Message, RunTotals, Spent, ToolUseId};
+
+/// The shares of the agents of a run, by their ids; the main conversation has none.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Spending(Arc<Mutex<Shares>>);
+
+type Shares = BTreeMap<Option<String>, Share>;
+
+#[derive(Debug, Default)]
+struct Share {
+    /// Spent in its present run.
+    now: Spent,
+    /// Spent in its former runs, and counted nowhere else.
+    before: Spent,
+    /// The call whose result says what it has spent in its present run.
+    told_by: Option<ToolUseId>,
+}
+
+impl Spending {
+    /// A run of an agent begins. That of the main conversation begins a new budget.
+    pub(crate) fn begin(&self, agent: Option<&String>) {
+        let mut shares = self.lock();
+        match agent {
+            None => shares.clear(),
+            Some(_) => {
+                let share = shares.entry(agent.cloned()).or_default();
+                share.before = share.before + std::mem::take(&mut share.now);
+                share.told_by = None;
+            }
+        }
+    }
+
+    /// Notes what an agent has spent in its run.
+    pub(crate) fn note(&self, agent: Option<&String>, totals: &RunTotals) {
+        self.lock().entry(agent.cloned()).or_default().now = totals.into();
+    }
+
+    /// The result of this call will say what the agent has spent.
+    pub(crate) fn told_by(&self, agent: &str, call: &ToolUseId) {
+        if let Some(share) = self.lock().get_mut(&Some(agent.to_owned())) {
+            share.told_by = Some(call.clone());
+        }
+    }
+
+    /// The results in a message are part of what the agent above has spent.
+    pub(crate) fn settle(&self, message: &Message) {
+        let mut shares = self.lock();
+        for result in message.tool_results() {
+            let told = Some(&result.tool_use_id);
+            let told = shares.values_mut().filter(|it| it.told_by.as_ref() == told);
+            told.for_each(|share| share.now = Spent::default());
+        }
+    }
+
+    /// Returns what was spent in the run beside the present run of an agent.
+    pub(crate) fn beside(&self, agent: Option<&String>) -> Spent {
+        let shares = self.lock();
+        let all = shares.values().map(|share| share.before + share.now);
+        let own = shares.get(&agent.cloned()).map(|share| share.now);
+        all.fold(Spent::default(), |sum, share| sum + share) - own.unwrap_or_default()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Shares> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
