@@ -191,14 +191,27 @@ pub(crate) struct MessageSender {
 }
 
 impl MessageSender {
-    /// Sends a message. Returns whether there is still a receiver.
-    pub(crate) fn send(&self, message: Message) -> bool {
+    /// Sends a message.
+    pub(crate) fn send(&self, message: Message) {
         if let Some(sender) = &*self.lock() {
             self.flow.waiting.fetch_add(1, Ordering::Relaxed);
             // Seen by the flag, which also holds where nothing is sent.
             let _ = sender.send(message);
         }
-        !self.is_abandoned()
+    }
+
+    /// Returns when the receiver was dropped.
+    pub(crate) fn abandoned(&self) -> impl Future<Output = ()> + use<> {
+        let flow = self.flow.clone();
+        async move {
+            loop {
+                let received = flow.received.notified();
+                if flow.is_abandoned.load(Ordering::Relaxed) {
+                    return;
+                }
+                received.await;
+            }
+        }
     }
 
     /// Whether the receiver was dropped.

@@ -71,13 +71,24 @@ pub async fn serve_program(
     wanted: Wanted,
     stop: &CancellationToken,
 ) -> Served {
-    let sink = Sink::Messages(program.messages, stop.clone());
+    let abandoned = program.messages.abandoned();
+    let sink = Sink::Messages(program.messages);
     let link = Arc::new(Link::new(sink, ids));
     let speaker = Speaker::new(link, wanted, program.host);
     let (worker, next) = Worker::new(speaker, engine, program.hooks, stop);
     let worker = worker.resuming(program.resumes);
     let following = tokio::spawn(worker.shared.clone().follow(program.requests));
-    let served = worker.perform(next).await;
+    // Also while nothing is told: it may be the program that a question waits for.
+    let stopping = async {
+        abandoned.await;
+        stop.cancel();
+        std::future::pending().await
+    };
+    let served = tokio::select! {
+        biased;
+        served = stopping => served,
+        served = worker.perform(next) => served,
+    };
     // Later requests fail once it has been dropped.
     following.abort();
     let _ = following.await;

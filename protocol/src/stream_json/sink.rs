@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use ah_conversation::ExitReason;
 use serde_json::Value;
-use tokio_util::sync::CancellationToken;
 
 use super::output::Lines;
 use super::program::MessageSender;
@@ -14,8 +13,8 @@ use crate::message::Message;
 pub(crate) enum Sink {
     /// JSON lines.
     Lines(Lines),
-    /// Typed messages, and the token that is cancelled when their receiver is gone.
-    Messages(MessageSender, CancellationToken),
+    /// Typed messages.
+    Messages(MessageSender),
 }
 
 impl Sink {
@@ -23,7 +22,7 @@ impl Sink {
     pub(crate) fn send(&self, message: Value) {
         match self {
             Self::Lines(lines) => lines.send(message),
-            Self::Messages(..) => self.tell(message.into()),
+            Self::Messages(_) => self.tell(message.into()),
         }
     }
 
@@ -31,7 +30,7 @@ impl Sink {
     pub(crate) fn send_result(&self, message: Value, exit_reason: Option<ExitReason>) {
         match self {
             Self::Lines(lines) => lines.send(message),
-            Self::Messages(..) => {
+            Self::Messages(_) => {
                 let mut message = message.into();
                 if let Message::Result(result) = &mut message {
                     result.exit_reason = exit_reason;
@@ -49,7 +48,7 @@ impl Sink {
                 lines.send(line);
                 true
             }
-            Self::Messages(..) => false,
+            Self::Messages(_) => false,
         }
     }
 
@@ -57,7 +56,7 @@ impl Sink {
     pub(crate) async fn ready(&self) {
         match self {
             Self::Lines(lines) => lines.ready().await,
-            Self::Messages(sender, _) => sender.ready().await,
+            Self::Messages(sender) => sender.ready().await,
         }
     }
 
@@ -65,7 +64,7 @@ impl Sink {
     pub(crate) fn fault(&self) -> Option<String> {
         match self {
             Self::Lines(lines) => lines.fault(),
-            Self::Messages(sender, _) => sender
+            Self::Messages(sender) => sender
                 .is_abandoned()
                 .then(|| "the messages are no longer received".to_owned()),
         }
@@ -75,15 +74,13 @@ impl Sink {
     pub(crate) fn finish(&self, patience: Option<Duration>) {
         match self {
             Self::Lines(lines) => lines.finish(patience),
-            Self::Messages(sender, _) => sender.close(),
+            Self::Messages(sender) => sender.close(),
         }
     }
 
     fn tell(&self, message: Message) {
-        if let Self::Messages(sender, closed) = self
-            && !sender.send(message)
-        {
-            closed.cancel();
+        if let Self::Messages(sender) = self {
+            sender.send(message);
         }
     }
 }
