@@ -19,7 +19,7 @@ pub(crate) fn explain(error: &ServiceError, fault: Option<&str>) -> String {
         ServiceError::McpError(error) => clean(&error.message, 4_000),
         ServiceError::Timeout { timeout } => {
             format!(
-                "no response and no progress for {} s; the call was cancelled",
+                "no response and no progress for {} s, so the call was cancelled; {UNKNOWN}",
                 timeout.as_secs_f64()
             )
         }
