@@ -125,9 +125,19 @@ pub fn ended(call: &ToolCall<'_>, outcome: &CallOutcome<'_>, layout: Layout) -> 
             .collect(),
         Changes::None if is_report(outcome) => {
             let output = &laid_out(outcome.output, below);
-            output_rows(&CallOutcome { output, ..*outcome }, below)
+            // What is counted are these rows, not the lines that they were made of.
+            let (lines, rows) = (None, "row");
+            output_rows(
+                &CallOutcome {
+                    output,
+                    lines,
+                    ..*outcome
+                },
+                below,
+                rows,
+            )
         }
-        Changes::None => output_rows(outcome, below),
+        Changes::None => output_rows(outcome, below, "line"),
     };
     rows.extend(body.iter().map(|row| row.behind(&indent)));
     layout.put(&rows)
@@ -309,7 +319,7 @@ fn head(
         let more = keys.len() - KEY_ROWS;
         keys.truncate(KEY_ROWS);
         keys.push(Line::of(
-            &format!("    ... {}", count(more as u64)),
+            &format!("    ... {}", count(more as u64, "line")),
             Style::DIM,
         ));
     }
@@ -349,15 +359,15 @@ fn laid_out(markdown: &str, width: usize) -> String {
 }
 
 /// `1 more line`
-fn count(more: u64) -> String {
+fn count(more: u64, unit: &str) -> String {
     match more {
-        1 => "1 more line".to_owned(),
-        more => format!("{more} more lines"),
+        1 => format!("1 more {unit}"),
+        more => format!("{more} more {unit}s"),
     }
 }
 
 /// The start and the end of an output. A long line is truncated to one row.
-fn output_rows(outcome: &CallOutcome<'_>, room: usize) -> Vec<Line> {
+fn output_rows(outcome: &CallOutcome<'_>, room: usize, unit: &str) -> Vec<Line> {
     let all: Vec<&str> = outcome.output.lines().collect();
     let is_blank = |at: &usize| all[*at].trim().is_empty();
     let shown: Vec<usize> = (0..all.len()).filter(|at| !is_blank(at)).collect();
@@ -382,7 +392,7 @@ fn output_rows(outcome: &CallOutcome<'_>, room: usize) -> Vec<Line> {
     let (head_lines, tail_lines) = (head[OUTPUT_ENDS - 1] + 1, all.len() - tail[0]);
     let hidden = lines_between(outcome.output, outcome.lines, head_lines, tail_lines);
     let mut rows: Vec<Line> = head.iter().map(row).collect();
-    rows.push(left_out(hidden, outcome.more));
+    rows.push(left_out(hidden, unit, outcome.more));
     rows.extend(tail.iter().map(row));
     rows
 }
@@ -413,7 +423,7 @@ fn telling_rows(
         }
         if hidden > 0 {
             let more = outcome.more.filter(|_| end.first() == Some(at));
-            rows.push(left_out(hidden, more));
+            rows.push(left_out(hidden, "line", more));
         }
         rows.push(row(at));
         next = *at + 1;
@@ -447,13 +457,13 @@ fn ends(mut rows: Vec<Line>, ends: usize, more: Option<&str>) -> Vec<Line> {
         return rows;
     }
     let hidden = rows.len() - 2 * ends;
-    rows.splice(ends..ends + hidden, [left_out(hidden as u64, more)]);
+    rows.splice(ends..ends + hidden, [left_out(hidden as u64, "line", more)]);
     rows
 }
 
-fn left_out(lines: u64, more: Option<&str>) -> Line {
+fn left_out(number: u64, unit: &str, more: Option<&str>) -> Line {
     let how = more.map(|more| format!(": {more}")).unwrap_or_default();
-    Line::of(&format!("... {}{how}", count(lines)), Style::DIM)
+    Line::of(&format!("... {}{how}", count(number, unit)), Style::DIM)
 }
 
 /// The rows of a new file.

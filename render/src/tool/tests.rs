@@ -214,3 +214,21 @@ fn a_subagent_says_how_much_it_has_done() {
         ]
     );
 }
+
+/// A report is wrapped, and what is counted are the rows that are folded, not its lines, of which the model may have seen a part.
+#[test]
+fn what_is_folded_of_a_report_is_counted_in_rows() {
+    let details = json!({"totalToolUseCount": 3, "totalTokens": 13_400, "agentId": "a"});
+    let report = "word ".repeat(60);
+    let outcome = CallOutcome {
+        output: &report,
+        lines: Some(1),
+        details: Some(&details),
+        ..DONE
+    };
+    // Ten words a row.
+    let rows = ended(&call("agent", "look", None), &outcome, Layout::of(52));
+    let folded = rows.iter().map(Line::text).find(|row| row.contains("more"));
+    let number = 6 - 2 * OUTPUT_ENDS;
+    assert_eq!(folded.unwrap(), format!("  ... {number} more rows"));
+}
