@@ -14,6 +14,8 @@ mod pace;
 mod postgres;
 mod probes;
 mod run;
+#[cfg(test)]
+mod tests;
 mod threads;
 
 use std::collections::BTreeMap;
