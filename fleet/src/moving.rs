@@ -64,15 +64,20 @@ pub struct Moved {
 ///
 /// If it is in use, or one of the places cannot be read or written.
 pub async fn away(config: &Config, from: Source, to: Destination) -> Result<Moved, Error> {
-    let mut left = Vec::new();
+    let (mut left, mut removed) = (Vec::new(), None);
     let held = match from {
         Source::Here(wanted) => {
-            let (paths, behind) = leave(config, &wanted).await?;
-            left = behind;
+            let paths;
+            (paths, left, removed) = leave(config, &wanted).await?;
             Held::Files(paths)
         }
         Source::Store(fleet, session) => Held::lease(fleet, &session).await?,
-        Source::File(file) => Held::file(file)?,
+        Source::File(file) => {
+            // Anybody may have made it.
+            let held = Held::file(file)?;
+            removed = disown(&SessionStore::open(held.paths()).map_err(busy)?).await?;
+            held
+        }
     };
     let paths = held.paths();
     let session = id_of(paths)?;
@@ -91,7 +96,7 @@ pub async fn away(config: &Config, from: Source, to: Destination) -> Result<Move
     Ok(Moved {
         session,
         left,
-        removed: None,
+        removed,
     })
 }
 
@@ -120,7 +125,7 @@ pub async fn home(config: &Config, from: Source) -> Result<Moved, Error> {
     let (held, is_of_others) = match from {
         Source::Here(wanted) => match waiting(&coming, &wanted) {
             Some(paths) => (Held::Files(paths), true),
-            None => (Held::Files(bring(config, &wanted, &coming).await?), false),
+            None => bring(config, &wanted, &coming).await?,
         },
         Source::Store(fleet, session) => (Held::lease(fleet, &session).await?, false),
         Source::File(file) => (Held::file(file)?, true),
@@ -140,7 +145,7 @@ pub async fn home(config: &Config, from: Source) -> Result<Moved, Error> {
     let files = Files::of(&opened).await?;
     let begun = format!("{session}.into");
     let cwd = config.environment.cwd();
-    let into_folder = (cwd, config.trust.is_given());
+    let is_trusted = config.trust.is_given();
     let home = match &files {
         Some(files) => {
             let into = read(&coming, &begun).unwrap_or_default();
@@ -148,7 +153,7 @@ pub async fn home(config: &Config, from: Source) -> Result<Moved, Error> {
             let was_new = was_new
                 .into_iter()
                 .find(|is_new| into == begin(cwd, *is_new));
-            match Home::find(&config.environment, files, into_folder, was_new).await {
+            match Home::find(&config.environment, files, cwd, is_trusted, was_new).await {
                 Ok(home) => Some(home),
                 Err(error) if held.paths() == &there => return Err(error),
                 Err(error) => {
@@ -322,16 +327,25 @@ impl Held {
     }
 }
 
-/// Puts a session among those that are leaving, with the files of the folder unless it has its own.
-async fn leave(config: &Config, wanted: &str) -> Result<(Paths, Vec<String>), Error> {
+/// Puts a session among those that are leaving, with the files of the folder unless it has its own, and without what somebody else
+/// has left to be done in it; returns what stays behind, and what was taken out of it.
+async fn leave(
+    config: &Config,
+    wanted: &str,
+) -> Result<(Paths, Vec<String>, Option<String>), Error> {
     let folder = config.session_folder().path;
     let leaving = on_the_way(&folder, LEAVING)?;
     if let Some(paths) = waiting(&leaving, wanted) {
-        return Ok((paths, Vec::new()));
+        let session = id_of(&paths)?;
+        let store = SessionStore::open(&paths).map_err(busy)?;
+        let removed = disown_others(config, &session, &store).await?;
+        drop(store);
+        return Ok((paths, Vec::new(), removed));
     }
     let paths = sessions(config).find(wanted)?;
     let session = id_of(&paths)?;
     let store = SessionStore::open(&paths).map_err(busy)?;
+    let removed = disown_others(config, &session, &store).await?;
     let mut left = Vec::new();
     if Files::of(&store).await?.is_none() {
         let (cwd, is_trusted) = (config.environment.cwd(), config.trust.is_given());
@@ -344,27 +358,41 @@ async fn leave(config: &Config, wanted: &str) -> Result<(Paths, Vec<String>), Er
     drop(store);
     let there = in_folder(&leaving, &session);
     rename(&paths, &there)?;
-    Ok((there, left))
+    Ok((there, left, removed))
 }
 
-/// Puts a session of the folder's workers among those that are coming.
-async fn bring(config: &Config, wanted: &str, coming: &Path) -> Result<Paths, Error> {
+/// Takes out of a session what is left to be done in it, if it is not the user's.
+async fn disown_others(
+    config: &Config,
+    session: &SessionId,
+    store: &SessionStore,
+) -> Result<Option<String>, Error> {
+    match sessions(config).is_own(session) {
+        true => Ok(None),
+        false => Ok(disown(store).await?),
+    }
+}
+
+/// Puts a session of the folder's workers among those that are coming; returns whether it is somebody else's.
+async fn bring(config: &Config, wanted: &str, coming: &Path) -> Result<(Held, bool), Error> {
     let paths = sessions(config).find(wanted)?;
     let session = id_of(&paths)?;
+    // As long as it is in the queue.
+    let is_of_others = !sessions(config).is_own(&session);
     let store = SessionStore::open(&paths).map_err(busy)?;
     let Some(files) = Files::of(&store).await? else {
         return Err(Error::failure(format!("session {session} is here"))
             .hint("`--to` moves it to a store or a file"));
     };
     let cwd = config.environment.cwd();
-    let folder = (cwd, config.trust.is_given());
-    Home::find(&config.environment, &files, folder, None).await?;
+    let is_trusted = config.trust.is_given();
+    Home::find(&config.environment, &files, cwd, is_trusted, None).await?;
     let queue = LocalFleet::open(&sessions(config), Timing::default())?;
     queue.forget(&session, "", &[]).await?;
     drop(store);
     let there = in_folder(coming, &session);
     rename(&paths, &there)?;
-    Ok(there)
+    Ok((Held::Files(there), is_of_others))
 }
 
 /// Opens a session of a store. One whose holder was killed a moment ago, as a move that was cut off, is waited for until the

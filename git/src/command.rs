@@ -152,7 +152,7 @@ impl Git {
     }
 
     /// Returns the same git for a repository that the user does not trust: no program runs that its configuration names for
-    /// the content of files, and nothing is fetched.
+    /// the content of files, or to fetch; and nothing is fetched, but see [`Git::beside`].
     ///
     /// # Errors
     ///
@@ -179,12 +179,17 @@ impl Git {
             ]
             .map(|(key, value)| (format!("{driver}.{key}"), value))
         });
+        let of_fetches = [
+            ("core.alternateRefsCommand", "true"),
+            ("fetch.bundleURI", ""),
+        ]
+        .map(|(key, value)| (key.to_owned(), value));
         let mut own = vec![
             ("GIT_NO_LAZY_FETCH".to_owned(), "1".to_owned()),
             ("GIT_ALLOW_PROTOCOL".to_owned(), String::new()),
         ];
         let mut count = 0;
-        for (key, value) in none {
+        for (key, value) in none.chain(of_fetches) {
             own.push((format!("GIT_CONFIG_KEY_{count}"), key));
             own.push((format!("GIT_CONFIG_VALUE_{count}"), value.to_owned()));
             count += 1;
@@ -194,6 +199,18 @@ impl Git {
             .retain(|(name, _)| !own.iter().any(|(known, _)| known == name));
         self.environment.extend(own);
         Ok(self)
+    }
+
+    /// Returns the same git, which fetches from repositories on this machine, whatever else it may fetch from, and from no
+    /// others.
+    #[must_use]
+    pub fn beside(&self) -> Self {
+        let mut git = self.clone();
+        let allowed = "GIT_ALLOW_PROTOCOL";
+        git.environment.retain(|(name, _)| name != allowed);
+        git.environment
+            .push((allowed.to_owned(), "file".to_owned()));
+        git
     }
 
     /// Returns the words with which git takes all files but those of repositories within this one, of which it has the

@@ -42,7 +42,7 @@ pub fn run(config: &Config, options: &Options, command: FleetCommands) -> Result
 
 async fn perform(config: &Config, options: &Options, command: FleetCommands) -> Result<u8, Error> {
     match command {
-        FleetCommands::Enqueue(wanted) => enqueue::enqueue(config, wanted).await,
+        FleetCommands::Enqueue(wanted) => enqueue::enqueue(config, options, wanted).await,
         FleetCommands::Worker {
             concurrency,
             until_idle,

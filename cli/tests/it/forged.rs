@@ -293,20 +293,34 @@ fn the_model_of_a_session_is_no_file() {
             let words = free.iter().chain(door).copied().chain([&*id, "go on"]);
             let ended = world.asking_as_typed(&server, words).run().expect(0);
             assert!(ended.stdout.contains(ANSWER), "{ended:?}");
+            let told = "the session names a file as its model, which does not count";
+            assert!(ended.stderr.contains(told), "{ended:?}");
             assert!(!world.file("ran").exists());
         }
     }
+}
+
+/// What has become of a session before it goes on.
+#[derive(Debug, Clone, Copy)]
+enum Before {
+    Nothing,
+    Failed,
+    Moved,
+    Renamed,
 }
 
 /// A call that a hook has put off is decided about when the session goes on. One that a stranger has left is not run.
 #[test]
 fn what_others_have_left_to_be_run_is_not_run() {
     let fork = &["--fork-session", "-r"][..];
-    for (made, door, runs) in [
-        (Made::User, &["-r"][..], true),
-        (Made::Stranger, &["-r"], false),
-        (Made::Stranger, &["-p", "-r"], false),
-        (Made::Stranger, fork, false),
+    for (made, door, before, runs) in [
+        (Made::User, &["-r"][..], Before::Nothing, true),
+        (Made::Stranger, &["-r"], Before::Nothing, false),
+        (Made::Stranger, &["-p", "-r"], Before::Nothing, false),
+        (Made::Stranger, fork, Before::Nothing, false),
+        (Made::Stranger, &["-r"], Before::Failed, false),
+        (Made::Stranger, &["-r"], Before::Moved, false),
+        (Made::Stranger, &["--db"], Before::Renamed, false),
     ] {
         let world = World::new();
         let touch = uses("bash", json!({"command": "touch ran"}));
@@ -327,14 +341,39 @@ fn what_others_have_left_to_be_run_is_not_run() {
         connection.execute_batch(left_open).unwrap();
         drop(connection);
         let id = database.file_stem().unwrap().to_str().unwrap();
+        let mut name = id.to_owned();
+        match before {
+            Before::Nothing => {}
+            // Nobody is asked without a key.
+            Before::Failed => {
+                let ended = world.as_typed(["-m", "sonnet", "-r", id, "go on"]).run();
+                assert_ne!(ended.code, Some(0), "{ended:?}");
+            }
+            Before::Moved => {
+                let [one, two] =
+                    ["one", "two"].map(|name| world.home().join(name).display().to_string());
+                for words in [&[id, "--to", &one][..], &[&one, "--to", &two], &[&two]] {
+                    let words = ["move"].iter().chain(words).copied();
+                    world.as_typed(words).run().expect(0);
+                }
+            }
+            Before::Renamed => {
+                name = "theirs.db".to_owned();
+                fs::rename(&database, world.file(&name)).unwrap();
+            }
+        }
         let server = Server::new([says(ANSWER)]);
         let free = ["--no-sandbox", "--dangerously-skip-permissions"];
         let model = ["-m", "sonnet"];
         let words = free.iter().chain(&model).chain(door).copied();
-        let ended = world.asking_as_typed(&server, words.chain([id, "go on"]));
+        let ended = world.asking_as_typed(&server, words.chain([&name, "go on"]));
         let ended = ended.run().expect(0);
         assert!(ended.stdout.contains(ANSWER), "{ended:?}");
-        assert_eq!(world.file("ran").exists(), runs, "{made:?} {door:?}");
+        let case = format!("{made:?} {door:?} {before:?}");
+        assert_eq!(world.file("ran").exists(), runs, "{case}");
+        if matches!(before, Before::Failed) {
+            assert!(ended.stderr.contains("was not created by you"), "{ended:?}");
+        }
     }
 }
 

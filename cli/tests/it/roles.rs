@@ -72,8 +72,8 @@ const ROLES: &[Role] = &[
     Role(
         "an untrusted repository",
         "its texts, and settings that make a run safer",
-        "running code, permissions, redirecting requests, sessions of its own ([trust](docs/trust.md)), the model and the calls \
-         that they name, tasks of its own, undoing anything [unasked](docs/undo.md#sessions-of-others)",
+        "running code, permissions, redirecting requests, sessions of its own ([trust](docs/trust.md)), answers from a \
+         file that its sessions name as their model, calls that its sessions have left open, tasks of its own, undoing anything [unasked](docs/undo.md#sessions-of-others)",
         &[
             "trust::an_untrusted_project_neither_runs_nor_redirects",
             "trust::sessions_are_not_written_through_a_link_of_an_untrusted_folder",
@@ -85,6 +85,7 @@ const ROLES: &[Role] = &[
             "forged::what_others_have_queued_is_not_said",
             "forged::a_queue_that_came_with_a_folder_is_not_run",
             "trust::no_repository_of_an_untrusted_project_runs_programs",
+            "trust::no_filter_for_worktrees_alone_runs_in_an_untrusted_project",
             "definitions::a_memory_is_no_other_folder_of_the_user",
             "agents::an_untrusted_definition_widens_nothing",
             "plugins::a_plugin_in_a_project_that_is_not_trusted_runs_nothing",

@@ -258,12 +258,86 @@ fn no_repository_of_an_untrusted_project_runs_programs() {
             world
                 .as_typed(trust.iter().chain(words).copied())
                 .run()
-                .without_panic();
+                .expect(0);
             let has_run = world.home().join("ran").exists();
             if !is_trusted {
                 assert!(!has_run, "{words:?}");
             }
         }
         assert_eq!(world.home().join("ran").exists(), is_trusted);
+    }
+}
+
+/// The configuration may say that a part of it counts only in worktrees: what looks at the project alone does not see it.
+#[test]
+fn no_filter_for_worktrees_alone_runs_in_an_untrusted_project() {
+    for is_trusted in [false, true] {
+        let world = repository();
+        let project = world.project();
+        fs::write(project.join(".gitattributes"), "* filter=x\n").unwrap();
+        git(&project, &["add", ".gitattributes"]);
+        git(&project, &["commit", "-qm", "attributes"]);
+        let ran = world.home().join("ran");
+        let only_there = project.join(".git/only_there");
+        let filter = format!("touch {}; cat", ran.display());
+        let only_there = only_there.to_str().unwrap();
+        git(
+            &project,
+            &["config", "--file", only_there, "filter.x.smudge", &filter],
+        );
+        let of_trees = "includeIf.gitdir:**/.git/worktrees/**.path";
+        git(&project, &["config", of_trees, only_there]);
+        let trust = if is_trusted { &["--trust"][..] } else { &[] };
+        let write = uses("bash", json!({"command": "cat code.txt > copy.txt"}));
+        let model = world.scenario("m", [write, says("Done.")]);
+        let into = [
+            "--no-sandbox",
+            "--dangerously-skip-permissions",
+            "-w",
+            "tree",
+            "-m",
+            &model,
+            "go",
+        ];
+        world
+            .as_typed(trust.iter().copied().chain(into))
+            .run()
+            .expect(0);
+        assert_eq!(ran.exists(), is_trusted);
+        let made = world.file(".ah/worktrees/tree");
+        assert_eq!(fs::read_to_string(made.join("copy.txt")).unwrap(), "one\n");
+        assert_eq!(git(&made, &["status", "--porcelain"]), "?? copy.txt");
+        assert!(!git(&project, &["worktree", "list", "--porcelain"]).contains("locked"));
+    }
+}
+
+/// Whether programs run for the files of a folder is said by the trust in that folder, not by that in the present one.
+#[test]
+fn a_task_for_another_folder_goes_by_the_trust_in_that_one() {
+    let world = repository();
+    let project = world.project();
+    let other = world.home().join("other");
+    fs::create_dir_all(&other).unwrap();
+    git(&other, &["init", "-q", "-b", "main"]);
+    fs::write(other.join("code.txt"), "one\n").unwrap();
+    git(&other, &["add", "code.txt"]);
+    git(&other, &["commit", "-qm", "one"]);
+    fs::write(other.join(".gitattributes"), "* filter=x\n").unwrap();
+    fs::write(other.join("code.txt"), "two\n").unwrap();
+    let ran = world.home().join("ran");
+    let filter = format!("touch {}; cat", ran.display());
+    git(&other, &["config", "filter.x.clean", &filter]);
+    let real = project.canonicalize().unwrap();
+    let answers = json!({"folders": {(real.to_string_lossy()): true}});
+    fs::create_dir_all(world.home().join(".ah")).unwrap();
+    fs::write(world.home().join(".ah/trust.json"), answers.to_string()).unwrap();
+    let other = other.display().to_string();
+    let carried = ["enqueue", "--carry", "--folder", &other, "look"];
+    for (trust, runs) in [(None, false), (Some("--trust"), true)] {
+        world
+            .as_typed(trust.into_iter().chain(carried))
+            .run()
+            .expect(0);
+        assert_eq!(ran.exists(), runs);
     }
 }

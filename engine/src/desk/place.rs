@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ah_agent::Session;
 use ah_agent::hooks::LineHooks;
-use ah_config::{Error, extensions};
+use ah_config::{Error, extensions, untrusted};
 use ah_conversation::{
     Check, ContentBlock, Image, MailKind, PermissionMode, Servers, TellSealed, Verdicts,
 };
@@ -165,6 +165,8 @@ impl Place for OpenPlace {
 
     async fn keep_model(&self, name: &str) -> Result<(), Refusal> {
         match self.store() {
+            // A file is for one run.
+            _ if untrusted::is_file(name) => Ok(()),
             Some(store) => Ok(store.set_model(name.to_owned()).await?),
             None => Ok(()),
         }

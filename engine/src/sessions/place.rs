@@ -41,6 +41,8 @@ pub struct SessionLocation {
     /// Whether what is in it, or in the one that it is a copy of, may be somebody else's. It counts as the user's when what they have
     /// left to be done is gone.
     is_of_others: bool,
+    /// Whether nobody knows whose it is: the user has named a file, of another name than sessions have.
+    is_of_anybody: bool,
     /// The folder in which it is kept because the project cannot be written.
     outside: Option<PathBuf>,
 }
@@ -91,6 +93,7 @@ impl SessionLocation {
         let first = Paths::of(&original).id();
         Ok(Self {
             is_of_others: original.exists() && first.as_ref().is_some_and(is_strange),
+            is_of_anybody: original.exists() && first.is_none(),
             is_ephemeral: plan.ephemeral,
             is_made: is_of_name && (paths.database() != original || !original.exists()),
             transcript,
@@ -198,6 +201,9 @@ impl SessionLocation {
         if self.is_of_others {
             lost.extend(disown(session).await?);
             self.make_known();
+        } else if self.is_of_anybody {
+            // Its messages are perhaps the user's, and are only read.
+            session.append(vec![ah_agent::nothing_deferred()]).await?;
         }
         if let SessionChoice::Named(name) = &plan.choice {
             session.set_name(name.clone()).await?;

@@ -43,7 +43,14 @@ impl<'a> SessionModel<'a> {
             Ok::<_, Error>((provider, RecordedTo::new(recording)))
         };
         // No session of this program names a file: one that does would have its maker give the answers.
-        let own = own.filter(|name| !untrusted::is_file(name));
+        let is_file = own.is_some_and(untrusted::is_file);
+        if is_file && is_general(&config.model, &config.files) {
+            warnings.push(format!(
+                "the session names a file as its model, which does not count; it continues with {configured}: \
+                 name a file with `-m`"
+            ));
+        }
+        let own = own.filter(|_| !is_file);
         if let Some(own) = own.filter(|_| is_general(&config.model, &config.files)) {
             let mut with_own = config.clone();
             with_own.model = Sourced {

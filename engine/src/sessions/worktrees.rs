@@ -18,6 +18,17 @@ use rustix::fs::OFlags;
 const BRANCH: &str = "worktree-";
 /// File in the folder of the worktrees that is locked while one is made.
 const IGNORE: &str = ".gitignore";
+/// What a lock of git's says of a worktree that is not complete.
+const HALF_MADE: &str = "initializing";
+/// Makes a worktree without its files, which stays half-made until it has them.
+const ADD: [&str; 6] = [
+    "worktree",
+    "add",
+    "--no-checkout",
+    "--lock",
+    "--reason",
+    HALF_MADE,
+];
 /// Longest name, in characters.
 const LONGEST: usize = 64;
 
@@ -194,20 +205,31 @@ impl Worktrees {
                 .commit(&format!("refs/heads/{branch}"))
                 .await
                 .is_ok();
-            let added = match is_known {
-                true => self.git.run(&["worktree", "add", &shown, &branch]).await,
-                false => {
-                    let words = ["worktree", "add", "-b", &branch, &shown];
-                    self.git.run(&words).await
-                }
+            let which: &[&str] = match is_known {
+                true => &[&shown, &branch],
+                false => &["-b", &branch, &shown],
             };
+            let added = self.git.run(&[&ADD, which].concat()).await;
             added.map_err(|error| failed(&error))?;
+            self.fill(&name, &making).await?;
         }
         Ok(Used {
             trees: self,
             name,
             lock,
         })
+    }
+
+    /// Gives a new worktree its files, and lets it count as complete. More of the configuration may apply in it than around it.
+    async fn fill(&self, name: &str, making: &File) -> Result<(), Error> {
+        let laid = ["reset", "--quiet", "--hard", "--no-recurse-submodules"];
+        if let Err(error) = self.run_in(name, &laid).await {
+            self.discard_half_made(name, making).await?;
+            return Err(error);
+        }
+        let shown = self.path(name).display().to_string();
+        let unlocked = self.git.run(&["worktree", "unlock", &shown]).await;
+        unlocked.map(drop).map_err(|error| failed(&error))
     }
 
     /// Waits until nobody else makes a worktree: one is made at a time, so that nobody works in one that is being made.
@@ -270,7 +292,7 @@ impl Worktrees {
         let is_half = |own: &OsString| {
             let (gitdir, locked) = (text(own, "gitdir"), text(own, "locked"));
             gitdir.is_some_and(|gitdir| Path::new(gitdir.trim_end()) == link)
-                && locked.is_some_and(|locked| locked.trim_end() == "initializing")
+                && locked.is_some_and(|locked| locked.trim_end() == HALF_MADE)
         };
         all.list().ok()?.into_iter().find(is_half)
     }

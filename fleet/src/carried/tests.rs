@@ -204,7 +204,7 @@ async fn go_round(is_repository: bool, before: &[Change], there: &[Change]) {
     assert_eq!(state(&made), changed, "on the third machine");
 
     let files = carried().await;
-    let home = Home::find(&environment, &files, (&users, true), None)
+    let home = Home::find(&environment, &files, &users, true, None)
         .await
         .unwrap();
     let scratch = folder("scratch");

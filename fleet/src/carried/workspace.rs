@@ -345,8 +345,9 @@ pub struct Home {
 }
 
 impl Home {
-    /// Returns the folder, which is trusted or not, if nothing is lost there: it is new or empty, or its files are those of one of the layers. `begun`
-    /// says of one that was being filled when that was cut off whether it was new.
+    /// Returns the folder if nothing is lost there: it is new or empty, or its files are those of one of the layers. Of one
+    /// that is not trusted, no program runs. `begun` says of one that was being filled when that was cut off whether it was
+    /// new.
     ///
     /// # Errors
     ///
@@ -354,7 +355,8 @@ impl Home {
     pub async fn find(
         environment: &Environment,
         files: &Files,
-        (folder, is_trusted): (&Path, bool),
+        folder: &Path,
+        is_trusted: bool,
         begun: Option<bool>,
     ) -> Result<Self, Error> {
         let made = std::fs::create_dir_all(folder).and_then(|()| Folder::follow(folder)?.list());
@@ -451,7 +453,8 @@ impl Home {
 }
 
 async fn fetch_from(git: &Git, shadow: &Shadow, commit: &str) -> Result<(), Error> {
-    git.run(&fetch(&shadow.path().to_string_lossy(), commit))
+    git.beside()
+        .run(&fetch(&shadow.path().to_string_lossy(), commit))
         .await
         .map(drop)
         .map_err(|error| failed(&error))

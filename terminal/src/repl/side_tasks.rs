@@ -23,8 +23,7 @@ use super::side_question::{Asking, SideQuestion};
 use super::viewer::{Section, transcript};
 use super::{attach, bang, choices, models, output, proposals};
 use crate::message::Keys;
-use ah_config::Config;
-use ah_config::Error;
+use ah_config::{Config, Error, untrusted};
 
 /// Timeout of the notification command.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -124,9 +123,11 @@ impl SideTasks {
                 Ok(provider) => {
                     let model = provider.model().clone();
                     let catalog = self.config.catalog()?;
-                    self.store
-                        .set_model(catalog.resolve(&name).to_owned())
-                        .await?;
+                    let name = catalog.resolve(&name).to_owned();
+                    // A file is for one run.
+                    if !untrusted::is_file(&name) {
+                        self.store.set_model(name).await?;
+                    }
                     self.questions.change_model(provider.clone());
                     self.controls.request(SessionChange::Model(provider));
                     self.tell(Input::Model(model));

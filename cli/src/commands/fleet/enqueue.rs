@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ah_config::{Config, Error};
-use ah_conversation::{Clock as _, Environment, SessionId, Time, neutralise};
+use ah_conversation::{Clock as _, SessionId, Time, neutralise};
 use ah_fleet::carried::capture;
 use ah_fleet::worker::{COMMANDS, next_time};
 use ah_ids::SystemClock;
@@ -13,11 +13,13 @@ use jiff::Timestamp;
 
 use super::super::output::print;
 use super::super::place::open_error;
+use super::moving::config_of;
 use super::store::{found, open};
 use crate::args::fleet::{Enqueuing, Queued};
+use crate::args::options::Options;
 
 /// Queues a task, or schedules it.
-pub async fn enqueue(config: &Config, wanted: Enqueuing) -> Result<u8, Error> {
+pub async fn enqueue(config: &Config, options: &Options, wanted: Enqueuing) -> Result<u8, Error> {
     let clock = SystemClock::default();
     let prompt = prompt(&wanted)?;
     let (fleet, session) = match wanted.session {
@@ -54,22 +56,18 @@ pub async fn enqueue(config: &Config, wanted: Enqueuing) -> Result<u8, Error> {
         return print(&format!("schedule {number}: {}\n", date(due)));
     }
     if wanted.carry {
-        let is_trusted = config.trust.is_given();
-        carry((&config.environment, is_trusted), &fleet, &run).await?;
+        carry(&config_of(config, options, &run.folder)?, &fleet, &run).await?;
     }
     fleet.enqueue(&run).await?;
     print(&format!("{}\n", run.session))
 }
 
-/// Stores the files of the run's folder with its session, and says what stays behind.
-async fn carry(
-    (environment, is_trusted): (&Environment, bool),
-    fleet: &Arc<dyn Fleet>,
-    run: &NewRun,
-) -> Result<(), Error> {
+/// Stores the files of the run's folder with its session, and says what stays behind. `there` is that folder's configuration.
+async fn carry(there: &Config, fleet: &Arc<dyn Fleet>, run: &NewRun) -> Result<(), Error> {
+    let (environment, is_trusted) = (&there.environment, there.trust.is_given());
     let captured = capture(environment, &run.folder, is_trusted).await?;
     for left in &captured.left {
-        ah_terminal::warn(&format!("not uploaded: {left}"));
+        ah_terminal::warn(&format!("left behind: {left}"));
     }
     let me = format!("enqueue-{}", run.message);
     let opened = fleet.clone().open(&run.session, &me).await;

@@ -64,7 +64,7 @@ pub async fn perform(config: &Config, options: &Options, wanted: &Moving) -> Res
         None => home(here, from).await?,
     };
     for left in &moved.left {
-        ah_terminal::warn(&format!("not uploaded: {left}"));
+        ah_terminal::warn(&format!("left behind: {left}"));
     }
     moved.removed.iter().for_each(|it| ah_terminal::warn(it));
     print(&format!("{}\n", moved.session))
@@ -72,9 +72,20 @@ pub async fn perform(config: &Config, options: &Options, wanted: &Moving) -> Res
 
 /// Returns the configuration of another folder, which is made if it is missing.
 fn in_folder(config: &Config, options: &Options, folder: &Path) -> Result<Config, Error> {
-    // As it is found from within: what is above it by its path here may be another project.
-    let made = std::fs::create_dir_all(folder).and_then(|()| folder.canonicalize());
-    let folder = made
+    std::fs::create_dir_all(folder)
         .map_err(|error| Error::failure(format!("cannot make `{}`: {error}", folder.display())))?;
+    config_of(config, options, folder)
+}
+
+/// Returns the configuration of another folder.
+pub(super) fn config_of(
+    config: &Config,
+    options: &Options,
+    folder: &Path,
+) -> Result<Config, Error> {
+    // As it is found from within: what is above it by its path here may be another project.
+    let folder = folder
+        .canonicalize()
+        .map_err(|error| Error::failure(format!("cannot use `{}`: {error}", folder.display())))?;
     Resolver::new(options.overrides()?, Interface::Native, config).resolve(&folder, |_| {})
 }

@@ -147,7 +147,7 @@ fn files_go_to_another_machine_and_come_home() {
             .expect(0);
         let session = ended.stdout.trim();
         assert!(
-            ended.stderr.contains("not uploaded: ignored: `"),
+            ended.stderr.contains("left behind: ignored: `"),
             "{}",
             ended.stderr
         );
