@@ -66,17 +66,19 @@ fn attached(prompt: &str, config: &Config) -> Vec<(String, String)> {
         }
         let Ok(content) = read(&real) else { continue };
         let (name, mut lines_of) = (escaped(path), String::new());
-        let content: Vec<_> = match lines {
+        let content = match lines {
             Some(lines) => {
                 let (first, last) = (lines.start(), lines.end());
                 lines_of = format!(" lines=\"{first}-{last}\"");
-                let lines = content.lines().skip(first - 1).take(last - first + 1);
-                lines.collect()
+                // With their ends, which an edit has to meet.
+                let lines = content.split_inclusive('\n');
+                let lines = lines.skip(first - 1).take(last - first + 1);
+                lines.collect::<String>()
             }
-            None => content.trim_end().lines().collect(),
+            None => content.trim_end().to_owned(),
         };
-        let told = told(path, content.len(), real.is_dir());
-        let content = content.join("\n");
+        let told = told(path, content.lines().count(), real.is_dir());
+        let content = content.strip_suffix('\n').unwrap_or(&content);
         let text = format!(
             "{NOTE} Named in the prompt:\n<file path=\"{name}\"{lines_of}>\n{content}\n</file>"
         );

@@ -24,7 +24,7 @@ fn files_are_completed_and_their_lines_are_sent() {
         ".ah/settings.json",
         r#"{"permissions": {"deny": ["Read(source/other.txt)"]}}"#,
     );
-    world.write("source/two words.md", "The words.\n");
+    world.write("source/two words.md", "The words.\r\nTheir ends.\r\n");
     let server = Server::new(["I see.", "And now."].map(says));
     let mut seat = Seat::take(world.asking(&server, ["-m", "sonnet"]));
     seat.types("explain @numb");
@@ -36,7 +36,7 @@ fn files_are_completed_and_their_lines_are_sent() {
     seat.types("\t\r");
     seat.sees("Read source/numbers.txt (3 lines)");
     seat.sees("Listed source (3 entries)");
-    seat.sees("Read source/two words.md (1 line)");
+    seat.sees("Read source/two words.md (2 lines)");
     seat.sees("I see.");
     seat.sees_no_more("Esc interrupts");
     seat.types("\x04");
@@ -54,7 +54,7 @@ fn files_are_completed_and_their_lines_are_sent() {
         [
             "[ah] Named in the prompt:\n<file path=\"source/numbers.txt\" lines=\"5-7\">\nline 5\nline 6\n\n</file>",
             "[ah] Named in the prompt:\n<file path=\"source\">\nnumbers.txt\nother.txt\ntwo words.md\n</file>",
-            "[ah] Named in the prompt:\n<file path=\"source/two words.md\">\nThe words.\n</file>",
+            "[ah] Named in the prompt:\n<file path=\"source/two words.md\">\nThe words.\r\nTheir ends.\n</file>",
             "explain @source/numbers.txt#5-7 and @source, not @source/other.txt or a@b, @\"source/two words.md\"",
         ]
     );
