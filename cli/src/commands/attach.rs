@@ -28,7 +28,7 @@ use self::stored::{model, past};
 use super::runtime::runtime;
 use crate::args::TypedPrompt;
 use crate::args::options::Options;
-use ah_engine::sessions::folders::{elsewhere, sessions};
+use ah_engine::sessions::folders::{elsewhere, sessions, way_to};
 
 /// Attaches to a session; returns the exit code. One that nobody runs is opened here.
 ///
@@ -173,15 +173,18 @@ fn only(running: &[Found], config: &Config) -> Result<String, Error> {
     }
 }
 
-/// Returns the files of a session of this folder or another, and the name of the other one.
-fn paths(wanted: &str, config: &Config) -> Result<(Paths, Option<String>), Error> {
+/// Returns the files of a session of this folder or another, and the name of the other one with the command that opens it
+/// from here.
+fn paths(wanted: &str, config: &Config) -> Result<(Paths, Option<(String, String)>), Error> {
     match sessions(config).find(wanted) {
         Ok(paths) => Ok((paths, None)),
         Err(error) => match elsewhere(wanted, config) {
             Some(head) => {
+                let way = way_to(&head, &config.environment);
                 let folder = head.folder.unwrap_or_default();
                 let name = folder.file_name().unwrap_or_default();
-                Ok((head.paths, Some(name.to_string_lossy().into_owned())))
+                let name = name.to_string_lossy().into_owned();
+                Ok((head.paths, Some((name, way))))
             }
             None => Err(error.into()),
         },
@@ -199,6 +202,10 @@ async fn shown(found: Found, options: &Options, config: &Config) -> Result<u8, E
         specs(&config.environment, Profile::Sdk, Interface::AgentSdk)?,
     ];
     tokio::spawn(follow(found.door.clone(), found.id.clone(), last, sender));
+    let (folder, way) = match folder {
+        Some((folder, way)) => (Some(folder), way),
+        None => (None, format!("ah -r {}", found.id)),
+    };
     let remote = Remote {
         session: Arc::new(ServedSession {
             door: found.door,
@@ -212,6 +219,7 @@ async fn shown(found: Found, options: &Options, config: &Config) -> Result<u8, E
         id: found.id,
         model,
         place: folder,
+        way,
         tools: tools.concat().into(),
     };
     let is_dumb = matches!(config.environment.get("TERM"), None | Some("dumb"));

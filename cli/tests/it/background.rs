@@ -75,7 +75,7 @@ fn what_is_folded_while_attached_is_shown_by_the_command_that_is_named() {
     let named = format!("ah -r {session} show 1 --output");
     seat.sees(&format!("96 more lines: {named}"));
     seat.types("\x0f");
-    seat.sees("not while attached: the viewer");
+    seat.sees("the viewer does not work while attached");
     let shown = world.as_typed(named.split(' ').skip(1)).run().expect(0);
     assert_eq!(shown.stdout.lines().count(), 100, "{}", shown.stdout);
     world.write("go", "");

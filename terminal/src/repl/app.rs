@@ -108,6 +108,8 @@ pub struct App {
     /// Whether another process runs the session: it goes on when the terminal is left, and does nothing but what can be
     /// asked of it.
     pub is_remote: bool,
+    /// The command that opens the session of another process from here.
+    pub way: String,
     /// Whether another Ctrl-C ends the program.
     pub is_leaving: bool,
     /// Whether what is typed was meant for a question that is closed.
@@ -159,6 +161,7 @@ impl App {
             is_apart: true,
             hint: None,
             is_remote: false,
+            way: String::new(),
             is_leaving: false,
             viewer: None,
             is_answer_late: false,
@@ -271,7 +274,8 @@ impl App {
     /// Says that something cannot be asked of another process.
     pub fn refuse_remote(&mut self, what: &str) -> Vec<Effect> {
         self.hint = Some(format!(
-            "not while attached: {what}; `ah -r` opens the session after its run"
+            "{what} does not work while attached; `{}` opens the session after its run",
+            self.way
         ));
         Vec::new()
     }

@@ -93,9 +93,13 @@ impl Driver {
         inputs: Sender<Input>,
         tasks: UnboundedSender<Task>,
     ) -> io::Result<Self> {
-        let lines = inputs.clone();
+        let (lines, is_remote) = (inputs.clone(), app.is_remote);
         divert(Some(Box::new(move |line| {
-            let line = slash::in_its_words(line);
+            // Attached, there are no commands that a hint could name.
+            let line = match is_remote {
+                true => line.to_owned(),
+                false => slash::in_its_words(line),
+            };
             let _ = lines.send(Input::Written(format!("{line}\n")));
         })));
         Ok(Self {

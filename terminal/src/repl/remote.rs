@@ -83,6 +83,8 @@ pub struct Remote {
     pub model: Model,
     /// The name of its folder, if that is another one than this.
     pub place: Option<String>,
+    /// The command that opens it from here.
+    pub way: String,
     /// The tools that the program knows, for the key arguments of calls.
     pub tools: Arc<[ToolSpec]>,
 }
@@ -112,6 +114,7 @@ pub async fn attach(
     let mut app = App::new(keys, history, Terminal::size(), link.colours);
     app.notifier = Notifier::new(&config.environment, config.conversation.notify.as_ref());
     app.is_remote = true;
+    app.way.clone_from(&remote.way);
     let is_over = match display {
         Some(display) => begin(display, app, config, (inputs.clone(), happened), tasks)
             .map_err(|error| Error::failure(format!("cannot use the terminal: {error}")))?,
@@ -127,7 +130,7 @@ pub async fn attach(
         group: None,
         asks: None,
         is_conversation: true,
-        elsewhere: Some(id.clone()),
+        elsewhere: Some(remote.way.clone()),
     });
     let mut worker = RemoteWorker::new(remote, wanted, link, config);
     worker.is_watching_only = display.is_none();
@@ -192,6 +195,8 @@ struct RemoteWorker<'a> {
     past: Vec<Message>,
     verdicts: Verdicts,
     opened: input::Opened,
+    /// The command that opens the session from here.
+    way: String,
     link: Link,
     config: &'a Config,
     run: Run,
@@ -252,6 +257,7 @@ impl<'a> RemoteWorker<'a> {
             past: remote.past,
             verdicts: remote.verdicts,
             opened,
+            way: remote.way,
             link,
             config,
             run: Run::default(),
@@ -329,7 +335,10 @@ impl<'a> RemoteWorker<'a> {
                 super::side_tasks::notify(self.config, &self.opened.session, kind, &message);
             }
             _ => {
-                crate::note("not while attached; `ah -r` opens the session after its run");
+                let way = &self.way;
+                crate::note(&format!(
+                    "not while attached; `{way}` opens the session after its run"
+                ));
                 if !self.run.is_shown {
                     self.tell(Input::Ended(Ending::Well));
                 }
@@ -431,7 +440,7 @@ impl<'a> RemoteWorker<'a> {
             self.run.is_told_to_wait = true;
             let session = &self.opened.session;
             crate::note(&format!(
-                "the run needs an answer: `ah attach {session}` at a terminal takes it"
+                "the run needs an answer: answer it with `ah attach {session}` at a terminal"
             ));
         }
         let asked = state.questions.iter().filter(|_| !self.is_watching_only);

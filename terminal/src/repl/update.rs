@@ -423,7 +423,10 @@ fn ended(app: &mut App, ending: Ending, now: Instant) -> Vec<Effect> {
         Ending::Failed(message, hint) => {
             effects.push(Effect::Print(app.warning(&format!("error: {message}"))));
             if let Some(hint) = hint {
-                let hint = slash::in_its_words(&hint);
+                let hint = match app.is_remote {
+                    true => hint,
+                    false => slash::in_its_words(&hint),
+                };
                 effects.push(Effect::Print(format!("hint: {}\n", neutralise(&hint))));
             }
         }

@@ -73,7 +73,7 @@ impl Text {
     pub(super) fn way_to_output(&self, number: u32) -> String {
         match self.view.is_conversation {
             true => match &self.view.elsewhere {
-                Some(id) => format!("ah -r {id} show {number} --output"),
+                Some(way) => format!("{way} show {number} --output"),
                 None => format!("/show {number}"),
             },
             false => format!("ah -c show {number} --output"),

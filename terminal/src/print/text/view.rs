@@ -25,7 +25,8 @@ pub struct View {
     pub asks: Option<Keeping>,
     /// Whether the person can type commands beside the run.
     pub is_conversation: bool,
-    /// The session's id, if another process has it open: commands about its outputs do not work here.
+    /// The command that opens the session from here, if another process has it open: commands about its outputs do not
+    /// work here.
     pub elsewhere: Option<String>,
 }
 

@@ -41,6 +41,7 @@ async fn the_first_letter_of_a_prompt_changes_nothing_elsewhere() {
         id: "s".to_owned(),
         model: Model::new("anthropic", "m", 1_000, 100),
         place: Some(String::new()),
+        way: "ah -r s".to_owned(),
         tools: Arc::new([]),
     };
     let config = Config::resolve(

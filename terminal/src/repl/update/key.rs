@@ -80,7 +80,7 @@ pub fn key(app: &mut App, event: Event, now: Instant) -> Vec<Effect> {
         Some(Own::Mode) if app.is_remote => return app.refuse_remote("changing the mode"),
         Some(Own::Mode) => return next_mode(app),
         Some(Own::Output) if app.is_remote => return app.refuse_remote("the viewer"),
-        Some(Own::Paste) if app.is_remote => return app.refuse_remote("pictures"),
+        Some(Own::Paste) if app.is_remote => return app.refuse_remote("adding a picture"),
         Some(Own::Output) => return viewer::open(app),
         Some(Own::Paste) => return vec![Effect::Task(Task::Attach(attach::Source::Clipboard))],
         Some(Own::Suspend) => return vec![Effect::Suspend],

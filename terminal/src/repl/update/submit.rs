@@ -98,7 +98,7 @@ pub fn submit(app: &mut App, kind: MailKind, now: Instant) -> Vec<Effect> {
         return echoed.into_iter().chain([Effect::Print(refusal)]).collect();
     }
     if app.is_remote && bang::read(&typed).is_some() {
-        return app.refuse_remote("commands of your own");
+        return app.refuse_remote("a command of your own");
     }
     let is_bang = typed.starts_with('!') && bang::read(&text).is_some();
     if app.work.is_some() && !app.is_remote && (is_bang || needs_expansion(app, &typed, kind)) {
