@@ -93,10 +93,10 @@ pub async fn of(
         .find(|folder| place.starts_with(folder.canonicalize().unwrap_or_default()));
     if let Some(folder) = writable {
         let text = format!(
-            "its copy would lie in `{}`, which the model can write",
+            "its copy would lie in `{}`, which the model can write to",
             folder.display()
         );
-        return Err(failed(text).hint("set TMPDIR to a folder that the model cannot write"));
+        return Err(failed(text).hint("set TMPDIR to a folder that the model cannot write to"));
     }
     let confine: Confine = Arc::new({
         let (config, place) = (config.clone(), place.clone());

@@ -480,7 +480,7 @@ pub async fn recover(
         }
         CutOff::OfOthers => Mended {
             is_finished: false,
-            notice: "the session records an interrupted undo, but not by you on this machine, so it was not completed; \
+            notice: "the session records an interrupted undo that you did not start on this machine, so it was not completed; \
                      `ah undo` shows what it would change"
                 .to_owned(),
         },

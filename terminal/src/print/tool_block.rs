@@ -52,18 +52,22 @@ impl Paint {
 
     /// Returns `text` as something that succeeded.
     pub fn done(self, text: &str) -> String {
-        self.wrap("\x1b[32m", text)
+        self.styled(Style::DONE, text)
     }
 
     /// Returns `text` as something that failed.
     pub fn fail(self, text: &str) -> String {
-        self.wrap("\x1b[1;31m", text)
+        self.styled(Style::FAILED, text)
     }
 
     /// Returns `text` as a warning.
     pub fn warn(self, text: &str) -> String {
+        self.styled(Style::WARNING, text)
+    }
+
+    fn styled(self, style: Style, text: &str) -> String {
         match self.colours {
-            true => Style::WARNING.around(text),
+            true => style.around(text),
             false => text.to_owned(),
         }
     }

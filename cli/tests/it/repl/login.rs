@@ -149,7 +149,6 @@ fn a_key_is_read_from_a_pipe() {
     world.ah(["login"]).stdin("\n").run().expect(2);
 }
 
-/// A server that cannot be reached is no reason to begin again from the shell, and a key that is refused is not kept.
 /// Whoever leaves the menu without a choice is told the way back to it, beside the variables.
 #[test]
 fn leaving_the_menu_names_the_way_in() {
@@ -161,6 +160,7 @@ fn leaving_the_menu_names_the_way_in() {
     assert_eq!(seat.leaves(), 1);
 }
 
+/// A server that cannot be reached is no reason to begin again from the shell, and a key that is refused is not kept.
 #[test]
 fn a_wrong_answer_leads_back_to_the_menu() {
     let world = World::new();

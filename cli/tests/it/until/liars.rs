@@ -475,7 +475,7 @@ fn no_copy_is_made_where_the_model_can_write() {
     let words = ["-m", &model, "--until", SHELL_CHECK, "mend it"];
     let ended = world.as_typed(words).env("TMPDIR", world.project()).run();
     assert!(
-        ended.stderr.contains("which the model can write"),
+        ended.stderr.contains("which the model can write to"),
         "{}",
         ended.stderr
     );
