@@ -310,34 +310,3 @@ fn no_filter_for_worktrees_alone_runs_in_an_untrusted_project() {
         assert!(!git(&project, &["worktree", "list", "--porcelain"]).contains("locked"));
     }
 }
-
-/// Whether programs run for the files of a folder is said by the trust in that folder, not by that in the present one.
-#[test]
-fn a_task_for_another_folder_goes_by_the_trust_in_that_one() {
-    let world = repository();
-    let project = world.project();
-    let other = world.home().join("other");
-    fs::create_dir_all(&other).unwrap();
-    git(&other, &["init", "-q", "-b", "main"]);
-    fs::write(other.join("code.txt"), "one\n").unwrap();
-    git(&other, &["add", "code.txt"]);
-    git(&other, &["commit", "-qm", "one"]);
-    fs::write(other.join(".gitattributes"), "* filter=x\n").unwrap();
-    fs::write(other.join("code.txt"), "two\n").unwrap();
-    let ran = world.home().join("ran");
-    let filter = format!("touch {}; cat", ran.display());
-    git(&other, &["config", "filter.x.clean", &filter]);
-    let real = project.canonicalize().unwrap();
-    let answers = json!({"folders": {(real.to_string_lossy()): true}});
-    fs::create_dir_all(world.home().join(".ah")).unwrap();
-    fs::write(world.home().join(".ah/trust.json"), answers.to_string()).unwrap();
-    let other = other.display().to_string();
-    let carried = ["enqueue", "--carry", "--folder", &other, "look"];
-    for (trust, runs) in [(None, false), (Some("--trust"), true)] {
-        world
-            .as_typed(trust.into_iter().chain(carried))
-            .run()
-            .expect(0);
-        assert_eq!(ran.exists(), runs);
-    }
-}
