@@ -203,7 +203,7 @@ impl SessionLocation {
             self.make_known();
         } else if self.is_of_anybody {
             // Its messages are perhaps the user's, and are only read.
-            session.append(vec![ah_agent::nothing_deferred()]).await?;
+            ah_agent::answer_open_calls(session, &SystemClock::default()).await?;
         }
         if let SessionChoice::Named(name) = &plan.choice {
             session.set_name(name.clone()).await?;
