@@ -50,7 +50,7 @@ impl Add for Spent {
 
     fn add(self, other: Self) -> Self {
         Self {
-            tokens: self.tokens + other.tokens,
+            tokens: self.tokens.saturating_add(other.tokens),
             cost: self.cost + other.cost,
         }
     }

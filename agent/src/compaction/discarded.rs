@@ -47,7 +47,7 @@ impl Discarded {
             .iter()
             .map(|it| it.usage)
             .fold(Usage::default(), |a, b| a + b);
-        let tokens = spent.tokens + used.total();
+        let tokens = spent.tokens.saturating_add(used.total());
         limits.max_budget.is_none_or(|budget| cost < budget)
             && limits.max_tokens.is_none_or(|max| tokens <= max)
     }
