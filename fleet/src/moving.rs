@@ -15,7 +15,7 @@ use ah_config::{Config, Error};
 use ah_conversation::{Clock as _, Environment, SessionId};
 use ah_ids::SystemClock;
 use ah_store::fleet::{Fleet, Timing};
-use ah_store::{LocalFleet, OpenError, Paths, SessionStore};
+use ah_store::{LocalFleet, OpenError, Paths, SessionStore, Sessions};
 use rustix::fs::OFlags;
 use tokio::time::sleep;
 
@@ -338,14 +338,14 @@ async fn leave(
     if let Some(paths) = waiting(&leaving, wanted) {
         let session = id_of(&paths)?;
         let store = SessionStore::open(&paths).map_err(busy)?;
-        let removed = disown_others(config, &session, &store).await?;
+        let removed = disown_others(&sessions(config), &session, &store).await?;
         drop(store);
         return Ok((paths, Vec::new(), removed));
     }
     let paths = sessions(config).find(wanted)?;
     let session = id_of(&paths)?;
     let store = SessionStore::open(&paths).map_err(busy)?;
-    let removed = disown_others(config, &session, &store).await?;
+    let removed = disown_others(&sessions(config), &session, &store).await?;
     let mut left = Vec::new();
     if Files::of(&store).await?.is_none() {
         let (cwd, is_trusted) = (config.environment.cwd(), config.trust.is_given());
@@ -363,11 +363,11 @@ async fn leave(
 
 /// Takes out of a session what is left to be done in it, if it is not the user's.
 async fn disown_others(
-    config: &Config,
+    sessions: &Sessions,
     session: &SessionId,
     store: &SessionStore,
 ) -> Result<Option<String>, Error> {
-    match sessions(config).is_own(session) {
+    match sessions.is_own(session) {
         true => Ok(None),
         false => Ok(disown(store).await?),
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ah_config::{Config, Error};
-use ah_conversation::{Clock as _, SessionId, Time, neutralise};
+use ah_conversation::{Clock as _, Environment, SessionId, Time, neutralise};
 use ah_fleet::carried::capture;
 use ah_fleet::worker::{COMMANDS, next_time};
 use ah_ids::SystemClock;
@@ -56,15 +56,20 @@ pub async fn enqueue(config: &Config, options: &Options, wanted: Enqueuing) -> R
         return print(&format!("schedule {number}: {}\n", date(due)));
     }
     if wanted.carry {
-        carry(&config_of(config, options, &run.folder)?, &fleet, &run).await?;
+        let there = config_of(config, options, &run.folder)?;
+        carry(&there.environment, there.trust.is_given(), &fleet, &run).await?;
     }
     fleet.enqueue(&run).await?;
     print(&format!("{}\n", run.session))
 }
 
-/// Stores the files of the run's folder with its session, and says what stays behind. `there` is that folder's configuration.
-async fn carry(there: &Config, fleet: &Arc<dyn Fleet>, run: &NewRun) -> Result<(), Error> {
-    let (environment, is_trusted) = (&there.environment, there.trust.is_given());
+/// Stores the files of the run's folder with its session, and says what stays behind.
+async fn carry(
+    environment: &Environment,
+    is_trusted: bool,
+    fleet: &Arc<dyn Fleet>,
+    run: &NewRun,
+) -> Result<(), Error> {
     let captured = capture(environment, &run.folder, is_trusted).await?;
     for left in &captured.left {
         ah_terminal::warn(&format!("left behind: {left}"));

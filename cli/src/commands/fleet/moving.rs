@@ -19,7 +19,13 @@ pub async fn perform(config: &Config, options: &Options, wanted: &Moving) -> Res
     };
     let to = wanted.to.as_deref();
     let there = match &wanted.folder {
-        Some(folder) => Some(in_folder(config, options, &cwd.join(folder))?),
+        Some(folder) => {
+            let folder = cwd.join(folder);
+            std::fs::create_dir_all(&folder).map_err(|error| {
+                Error::failure(format!("cannot make `{}`: {error}", folder.display()))
+            })?;
+            Some(config_of(config, options, &folder)?)
+        }
         None => None,
     };
     let here = there.as_ref().unwrap_or(config);
@@ -68,13 +74,6 @@ pub async fn perform(config: &Config, options: &Options, wanted: &Moving) -> Res
     }
     moved.removed.iter().for_each(|it| ah_terminal::warn(it));
     print(&format!("{}\n", moved.session))
-}
-
-/// Returns the configuration of another folder, which is made if it is missing.
-fn in_folder(config: &Config, options: &Options, folder: &Path) -> Result<Config, Error> {
-    std::fs::create_dir_all(folder)
-        .map_err(|error| Error::failure(format!("cannot make `{}`: {error}", folder.display())))?;
-    config_of(config, options, folder)
 }
 
 /// Returns the configuration of another folder.
