@@ -6,7 +6,7 @@ use ah_sim::{
 };
 
 /// Turns of a usual run; `cargo xtask sim` plays more.
-const TURNS: usize = 20_000;
+const TURNS: usize = 5_000;
 /// Fleets that have ten minutes of chaos.
 const CHAOS: u64 = 5;
 /// Sessions in which a planted fault has to show itself.
