@@ -50,7 +50,7 @@ impl Client {
             sent.is_acknowledged = true;
         }
         drop(state);
-        self.shared.tell("it is queued".to_owned());
+        self.shared.tell("it is queued");
     }
 
     pub(super) async fn queue(&self, session: &SessionId) -> Result<(), StoreError> {
@@ -121,7 +121,7 @@ impl Client {
         let is_counted = self.fleet.answer(session, first.number, &answers).await?;
         if is_counted && let Some(answer) = world.state().answers.last_mut() {
             answer.is_due = !answer.is_excused;
-            self.shared.tell(format!("{text} counts"));
+            self.shared.tell(&format!("{text} counts"));
         }
         Ok(())
     }
@@ -138,7 +138,7 @@ impl Client {
                 .for_each(|answer| answer.is_due = false);
         }
         let count = self.fleet.wish(session, wish).await?;
-        self.shared.tell(format!("it concerns {count} runs"));
+        self.shared.tell(&format!("it concerns {count} runs"));
         Ok(())
     }
 

@@ -157,8 +157,10 @@ impl Surroundings for Begun {
         };
         world.enter(&process);
         let number = self.shared.number(&run.session);
-        self.shared
-            .tell(format!("session {number} goes on, attempt {}", run.attempt));
+        self.shared.tell(&format!(
+            "session {number} goes on, attempt {}",
+            run.attempt
+        ));
         let simulated = Arc::new(SimulatedStore {
             world: world.clone(),
             store: with.store.clone(),
@@ -173,7 +175,7 @@ impl Surroundings for Begun {
         let how = outcome
             .as_ref()
             .map_or("with nothing to do", |outcome| outcome.reason.as_str());
-        self.shared.tell(format!("session {number} ends: {how}"));
+        self.shared.tell(&format!("session {number} ends: {how}"));
         Ok(outcome)
     }
 }

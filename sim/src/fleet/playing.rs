@@ -157,7 +157,7 @@ impl Playing {
             if self.shared.below(2) == 0 {
                 self.fill()?;
             }
-            self.shared.tell(step.to_string());
+            self.shared.tell(&step.to_string());
             if step.process.disk.is_some() {
                 let (folder, rest) = (self.folder.path(), self.rest.path());
                 { &self.shared.disk }.begin(step.process.seed, step.process.disk, folder, rest);
@@ -185,7 +185,7 @@ impl Playing {
             }
             match self.connected(&self.clocks[at]) {
                 Ok(fleet) => {
-                    self.shared.tell(format!("worker {at} begins"));
+                    self.shared.tell(&format!("worker {at} begins"));
                     let life = Life::worker(&self.shared, fleet);
                     self.lives[at] = Some(life);
                 }
@@ -205,7 +205,7 @@ impl Playing {
         }
         match self.trouble {
             Some(at) if at.elapsed() < AFTERMATH => {
-                self.shared.tell("it fails".to_owned());
+                self.shared.tell("it fails");
                 Ok(())
             }
             _ => Err(Law::Usable.broken(reason)),
@@ -222,7 +222,7 @@ impl Playing {
                     continue;
                 };
                 if let Poll::Ready(ended) = life.poll(context) {
-                    self.shared.tell(format!("worker {at} ends"));
+                    self.shared.tell(&format!("worker {at} ends"));
                     self.kill(at);
                     if let Err(error) = ended
                         && let Err(fault) = self.excused(&error.message)
@@ -362,7 +362,7 @@ impl Playing {
 
     /// Lets workers work to whom nothing happens, until there is nothing to do, and looks at what is there then.
     async fn finish(&mut self) -> Result<(), Fault> {
-        self.shared.tell("nothing happens any more".to_owned());
+        self.shared.tell("nothing happens any more");
         self.shared.calm();
         self.shared.disk.calm();
         self.trouble = Some(Instant::now());

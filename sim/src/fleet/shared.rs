@@ -71,7 +71,7 @@ impl Shared {
         format!("9{}", &self.ids.message_id().as_str()[1..]).into()
     }
 
-    pub(crate) fn tell(&self, line: String) {
+    pub(crate) fn tell(&self, line: &str) {
         let seconds = self.began.elapsed().as_secs_f64();
         let mut story = self.story.lock().unwrap_or_else(PoisonError::into_inner);
         story.push(format!("{seconds:.1} s: {line}"));
