@@ -224,7 +224,7 @@ bash (1.2s)
             ..PLAIN
         });
         insta::assert_snapshot!(coloured.replace('\x1b', "␛"), @r#"
-␛[1;31m✗ read␛[0m ␛[2m(1m01s)␛[0m
+␛[1m␛[31m✗ read␛[0m ␛[2m(1m01s)␛[0m
   src/mian.rs
   ␛[2mno file `src/mian.rs`␛[0m
 "#);

@@ -274,7 +274,7 @@ fn on_a_terminal_nothing_steers_it_but_we() {
 2   src/main.rs
 2   ␛[2m1⇥fn main() {}␛[0m
 2
-2 ␛[1;31m✗ bash␛[0m ␛[2m(1.2s)␛[0m
+2 ␛[1m␛[31m✗ bash␛[0m ␛[2m(1.2s)␛[0m
 2   $ make ␛]0;x␇
 2   ␛[2mno rule␛[0m
 2   ␛[2m␛[2J␛[0m
