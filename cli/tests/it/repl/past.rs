@@ -61,7 +61,9 @@ fn of_a_long_session_the_last_messages_are_shown() {
     seat.sees("> say 149\n\n<say 149>");
     let told = seat.scrollback();
     assert!(
-        told.contains(", 300 messages\n… 100 earlier ones: `/export` writes all\n\n> say 50\n"),
+        told.contains(
+            ", 300 messages\n… 100 earlier messages; `/export` writes them all\n\n> say 50\n"
+        ),
         "{told}"
     );
     seat.types("\x04");
