@@ -115,7 +115,7 @@ fn what_the_user_has_not_recorded_is_shown_and_not_obeyed() {
         &["undo"],
     ] {
         let told = world.ah(line.iter().copied()).run().expect(0).stderr;
-        let is_told = line.contains(&"-p") || told.contains("not finished");
+        let is_told = line.contains(&"-p") || told.contains("not completed");
         assert!(is_told, "{line:?}: {told}");
         assert_eq!(state(&world), before, "{line:?}");
     }
