@@ -16,8 +16,9 @@ pub(super) const BLOCK: &str = concat!(
     needed_output!(),
     " END"
 );
-/// Condition for the blocks of a row of `messages`.
-pub(super) const OF_MESSAGE: &str = "content_blocks.id BETWEEN messages.first_block AND messages.last_block AND content_blocks.message_id = messages.id";
+/// Condition for the blocks of a row of `messages`; if nobody has said which rows these are, each is looked at.
+pub(super) const OF_MESSAGE: &str = "content_blocks.message_id = messages.id AND content_blocks.id
+    BETWEEN coalesce(messages.first_block, 0) AND coalesce(messages.last_block, 9223372036854775807)";
 /// Ids from here on leave no room for more blocks.
 const MOST_BLOCKS: i64 = i64::MAX / 2;
 const TEXT: &str = "text";
