@@ -184,7 +184,7 @@ impl Work {
                 Ok(journal) => return Ok(Start::Work(Box::new(journal))),
                 Err(WorkError::Taken { until, .. }) if self.options.issue.is_none() => {
                     let warning =
-                        format!("#{number} is worked on elsewhere, until {until} at most");
+                        format!("#{number} is being worked on elsewhere, until {until} at most");
                     (self.on_event)(&WorkEvent::Warning(warning));
                     busy.push(number);
                 }
