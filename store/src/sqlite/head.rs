@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use ah_conversation::{HOOK_NOTE, NOTE, SessionId, StoreError, Time, called, command_in};
 use rusqlite::OptionalExtension;
 
-use super::number::unsigned;
+use super::messages::MOST_TOKENS;
+use super::number::{signed, unsigned};
 use super::tree::Tree;
 use super::{Failure, context, resting};
 use crate::paths::Paths;
@@ -13,8 +14,6 @@ use ah_ids::created_at;
 
 /// Maximum number of characters of a session's first text in a list.
 const FIRST_TEXT: usize = 400;
-/// Most tokens that a number of a message counts as: those of a session that was sent may be anybody's, and their sum has to fit.
-const MOST_TOKENS: i64 = 1 << 40;
 
 /// Summary of a session for lists.
 #[derive(Debug, Clone, PartialEq)]
@@ -135,7 +134,7 @@ impl SessionHead {
         let tokens = connection.query_row(
             "SELECT coalesce(sum(min(max(coalesce(input_tokens, 0), 0), ?1) + min(max(coalesce(output_tokens, 0), 0), ?1)), 0)
              FROM messages",
-            [MOST_TOKENS],
+            [signed(MOST_TOKENS)],
             |row| row.get(0),
         )?;
         self.tokens = unsigned(tokens);

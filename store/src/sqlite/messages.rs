@@ -16,7 +16,7 @@ use super::outputs::FullOutput;
 use super::{blocks, calls, context};
 
 /// Most tokens of one kind that a message counts for: whoever has made a session may have written any number, and sums must fit.
-const MOST_TOKENS: u64 = 1 << 40;
+pub(super) const MOST_TOKENS: u64 = 1 << 40;
 
 /// Columns that [`head`] reads, in this order.
 pub(super) const HEAD: &str = "id, parent_id, seq, role, created_at, created_ms, stop_reason, model, provider,
