@@ -11,6 +11,8 @@ use ah_process::{Command, Keep};
 
 /// Time limit of a command, long enough to fetch a large repository.
 const DEADLINE: Duration = Duration::from_secs(600);
+/// Variable with the protocols that git may fetch by.
+const ALLOWED: &str = "GIT_ALLOW_PROTOCOL";
 /// Disables everything that git would run or ask for on its own.
 const QUIET: [&str; 16] = [
     "-c",
@@ -151,13 +153,16 @@ impl Git {
         }
     }
 
-    /// Returns the same git for a repository that the user does not trust: no program runs that its configuration names for
-    /// the content of files, or to fetch; and nothing is fetched, but see [`Git::beside`].
+    /// Returns the same git for a repository that the user trusts, or not. Of one that is not trusted, no program runs that its
+    /// configuration names for the content of files, or to fetch; and nothing is fetched, but see [`Git::beside`].
     ///
     /// # Errors
     ///
     /// If its configuration cannot be read.
-    pub async fn distrusting(mut self) -> Result<Self, GitError> {
+    pub async fn trusted(mut self, is_trusted: bool) -> Result<Self, GitError> {
+        if is_trusted {
+            return Ok(self);
+        }
         let filters = [
             "config",
             "--null",
@@ -186,7 +191,7 @@ impl Git {
         .map(|(key, value)| (key.to_owned(), value));
         let mut own = vec![
             ("GIT_NO_LAZY_FETCH".to_owned(), "1".to_owned()),
-            ("GIT_ALLOW_PROTOCOL".to_owned(), String::new()),
+            (ALLOWED.to_owned(), String::new()),
         ];
         let mut count = 0;
         for (key, value) in none.chain(of_fetches) {
@@ -206,10 +211,9 @@ impl Git {
     #[must_use]
     pub fn beside(&self) -> Self {
         let mut git = self.clone();
-        let allowed = "GIT_ALLOW_PROTOCOL";
-        git.environment.retain(|(name, _)| name != allowed);
+        git.environment.retain(|(name, _)| name != ALLOWED);
         git.environment
-            .push((allowed.to_owned(), "file".to_owned()));
+            .push((ALLOWED.to_owned(), "file".to_owned()));
         git
     }
 

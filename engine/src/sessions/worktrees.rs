@@ -131,10 +131,8 @@ impl Worktrees {
         let program = ah_git::program(environment)?;
         let git = Git::new(program, &top, Owner::User, &variables);
         let is_trusted = config.trust.is_given();
-        let git = match is_trusted {
-            true => git,
-            false => git.distrusting().await.map_err(|error| failed(&error))?,
-        };
+        let git = git.trusted(is_trusted).await;
+        let git = git.map_err(|error| failed(&error))?;
         Ok(Self {
             git,
             top,
@@ -160,10 +158,7 @@ impl Worktrees {
     /// names programs that the one around it does not.
     async fn run_in(&self, name: &str, words: &[&str]) -> Result<String, Error> {
         let git = self.git.in_folder(&self.path(name));
-        let git = match self.is_trusted {
-            true => Ok(git),
-            false => git.distrusting().await,
-        };
+        let git = git.trusted(self.is_trusted).await;
         let git = git.map_err(|error| failed(&error))?;
         git.run(words).await.map_err(|error| failed(&error))
     }

@@ -233,10 +233,8 @@ impl UsersFolder {
         let git = Git::new(program.clone(), &folder, Owner::User, &variables);
         let top = git.run(&["rev-parse", "--show-toplevel"]).await.ok();
         let top = top.filter(|top| !top.is_empty()).map(PathBuf::from);
-        let git = match top.is_some() && !is_trusted {
-            true => git.distrusting().await.map_err(|error| failed(&error))?,
-            false => git,
-        };
+        let git = git.trusted(is_trusted || top.is_none()).await;
+        let git = git.map_err(|error| failed(&error))?;
         let head = match &top {
             Some(_) => git.commit("HEAD").await.ok(),
             None => None,
