@@ -15,7 +15,7 @@ use ah_config::{Config, Error};
 use ah_conversation::{Clock as _, Environment, SessionId};
 use ah_ids::SystemClock;
 use ah_store::fleet::{Fleet, Timing};
-use ah_store::{LocalFleet, OpenError, Paths, SessionStore, Sessions};
+use ah_store::{LocalFleet, OpenError, Paths, SessionStore};
 use rustix::fs::OFlags;
 use tokio::time::sleep;
 
@@ -335,42 +335,35 @@ async fn leave(
 ) -> Result<(Paths, Vec<String>, Option<String>), Error> {
     let folder = config.session_folder().path;
     let leaving = on_the_way(&folder, LEAVING)?;
-    if let Some(paths) = waiting(&leaving, wanted) {
-        let session = id_of(&paths)?;
-        let store = SessionStore::open(&paths).map_err(busy)?;
-        let removed = disown_others(&sessions(config), &session, &store).await?;
-        drop(store);
-        return Ok((paths, Vec::new(), removed));
-    }
-    let paths = sessions(config).find(wanted)?;
+    let all = sessions(config);
+    let already = waiting(&leaving, wanted);
+    let has_left = already.is_some();
+    let paths = match already {
+        Some(paths) => paths,
+        None => all.find(wanted)?,
+    };
     let session = id_of(&paths)?;
     let store = SessionStore::open(&paths).map_err(busy)?;
-    let removed = disown_others(&sessions(config), &session, &store).await?;
+    let removed = match all.is_own(&session) {
+        true => None,
+        false => disown(&store).await?,
+    };
     let mut left = Vec::new();
+    if has_left {
+        return Ok((paths, left, removed));
+    }
     if Files::of(&store).await?.is_none() {
         let (cwd, is_trusted) = (config.environment.cwd(), config.trust.is_given());
         let captured = capture(&config.environment, cwd, is_trusted).await?;
         left.clone_from(&captured.left);
         captured.keep(&store).await?;
     }
-    let queue = LocalFleet::open(&sessions(config), Timing::default())?;
+    let queue = LocalFleet::open(&all, Timing::default())?;
     queue.forget(&session, "", &[]).await?;
     drop(store);
     let there = in_folder(&leaving, &session);
     rename(&paths, &there)?;
     Ok((there, left, removed))
-}
-
-/// Takes out of a session what is left to be done in it, if it is not the user's.
-async fn disown_others(
-    sessions: &Sessions,
-    session: &SessionId,
-    store: &SessionStore,
-) -> Result<Option<String>, Error> {
-    match sessions.is_own(session) {
-        true => Ok(None),
-        false => Ok(disown(store).await?),
-    }
 }
 
 /// Puts a session of the folder's workers among those that are coming; returns whether it is somebody else's.
