@@ -73,7 +73,7 @@ impl<A: Ask> Host for Elsewhere<A> {
                     cut(plan, SHOWN_INPUT)
                 );
                 let answer = self
-                    .verdict((about, None), &YES_OR_NO.map(plain), Some(&call.id))
+                    .verdict(about, None, &YES_OR_NO.map(plain), Some(&call.id))
                     .await;
                 decided(call, answer, |_| Vec::new())
             }
@@ -87,7 +87,7 @@ impl<A: Ask> Host for Elsewhere<A> {
                     None => self.proposal(request),
                 };
                 let answer = self
-                    .verdict((about, proposal), &offered(request), Some(&call.id))
+                    .verdict(about, proposal, &offered(request), Some(&call.id))
                     .await;
                 let lasting = |updates: Vec<&PermissionUpdate>, destination| {
                     let updates = updates.into_iter().cloned();
@@ -107,7 +107,7 @@ impl<A: Ask> Host for Elsewhere<A> {
     async fn new_host(&self, host: &str) -> HostPermission {
         let about = format!("The agent wants to connect to {}.", neutralise(host));
         let offered = Verdict::ALL.map(plain);
-        match self.verdict((about, None), &offered, None).await {
+        match self.verdict(about, None, &offered, None).await {
             Some((Verdict::Once, _)) => HostPermission::Once,
             Some((Verdict::Session, _)) => HostPermission::Session,
             Some((Verdict::Project, _)) => HostPermission::Project,
@@ -162,7 +162,8 @@ impl<A: Ask> Elsewhere<A> {
     /// Asks whether something is allowed; returns the verdict, and the reason for it.
     async fn verdict(
         &self,
-        (about, proposal): (String, Option<Proposal>),
+        about: String,
+        proposal: Option<Proposal>,
         offered: &[(Verdict, String)],
         call: Option<&ToolUseId>,
     ) -> Option<(Verdict, String)> {
