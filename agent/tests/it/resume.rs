@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use ah_agent::Leaving;
+use ah_agent::{Leaving, RunOutcome};
 use ah_conversation::{Access, ExitReason, Output};
 use ah_testkit::script::{hangs, says, uses, uses_all};
 use serde_json::json;
@@ -79,10 +79,8 @@ fn leaves(leaving: &Leaving, is_at_once: bool) -> Fake {
     })
 }
 
-/// What runs is waited for; what has not begun is left to the other process, and runs there once.
-#[tokio::test]
-async fn a_run_that_is_left_is_resumed_by_another_process() {
-    let runs = Arc::new(AtomicUsize::new(0));
+/// A run that was left when `change`, which counts how often it runs, had not begun: its outcome, and the next process.
+async fn left_before_a_change(runs: &Arc<AtomicUsize>) -> (RunOutcome, World) {
     let change = || {
         let runs = runs.clone();
         Fake::touching("change", Access::Unknown, move |_| {
@@ -95,11 +93,18 @@ async fn a_run_that_is_left_is_resumed_by_another_process() {
         .with(leaves(&leaving, false))
         .with(change());
     let outcome = world.run_leaving("go", leaving).await;
+    let next = world.resumed([says("Done.")]);
+    let next = next.with(leaves(&Leaving::default(), false));
+    (outcome, next.with(change()))
+}
+
+/// What runs is waited for; what has not begun is left to the other process, and runs there once.
+#[tokio::test]
+async fn a_run_that_is_left_is_resumed_by_another_process() {
+    let runs = Arc::default();
+    let (outcome, world) = left_before_a_change(&runs).await;
     assert_eq!(outcome.reason, ExitReason::Interrupted);
     assert_eq!(runs.load(Ordering::SeqCst), 0);
-    let world = { world.resumed([says("Done.")]) }
-        .with(leaves(&Leaving::default(), false))
-        .with(change());
     let outcome = world.take_over().await.unwrap();
     assert_eq!(outcome.answer, "Done.");
     assert_eq!(runs.load(Ordering::SeqCst), 1);
@@ -113,22 +118,8 @@ async fn a_run_that_is_left_is_resumed_by_another_process() {
 /// What somebody else has left is answered before anybody goes on with their session.
 #[tokio::test]
 async fn what_somebody_else_has_left_open_is_not_begun() {
-    let runs = Arc::new(AtomicUsize::new(0));
-    let change = || {
-        let runs = runs.clone();
-        Fake::touching("change", Access::Unknown, move |_| {
-            runs.fetch_add(1, Ordering::SeqCst);
-            async { Output::text("changed") }
-        })
-    };
-    let leaving = Leaving::default();
-    let world = World::new([uses_all([("leave", json!({})), ("change", json!({}))])])
-        .with(leaves(&leaving, false))
-        .with(change());
-    world.run_leaving("go", leaving).await;
-    let world = { world.resumed([says("Done.")]) }
-        .with(leaves(&Leaving::default(), false))
-        .with(change());
+    let runs = Arc::default();
+    let (_, world) = left_before_a_change(&runs).await;
     world.answer_open_calls().await;
     assert_eq!(world.take_over().await.unwrap().answer, "Done.");
     assert_eq!(runs.load(Ordering::SeqCst), 0);
