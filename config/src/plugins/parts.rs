@@ -167,7 +167,9 @@ fn add_agents(parts: &mut PluginParts, alone: &Config, root: &Path) -> Result<()
             .permission_mode
             .map(|mode| format!("{of}: mode {}", mode.as_str()));
         parts.allowed.extend(mode);
-        let memory = { agent.memory }.map(|scope| format!("{of}: memory {}", scope.as_str()));
+        let memory = agent
+            .memory
+            .map(|scope| format!("{of}: memory {}", scope.as_str()));
         parts.allowed.extend(memory);
         let hooks = agent.hooks.iter();
         let hooks = hooks.map(|hook| format!("hook of {of}: {}", called(hook)));

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -47,6 +47,12 @@ pub(crate) struct Life {
 struct Begun {
     shared: Arc<Shared>,
     threads: Mutex<Vec<Attempted>>,
+}
+
+impl Begun {
+    fn threads(&self) -> MutexGuard<'_, Vec<Attempted>> {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Life {
@@ -97,11 +103,7 @@ impl Life {
         }
         self.stalled = None;
         loop {
-            let more = std::mem::take(
-                &mut *{ &self.begun.threads }
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner),
-            );
+            let more = std::mem::take(&mut *self.begun.threads());
             for attempt in more {
                 self.threads
                     .push(attempt().map(|report| report()).boxed_local());
@@ -111,11 +113,7 @@ impl Life {
             if let Some(ended) = ended.take() {
                 return Poll::Ready(ended);
             }
-            let has_more = !{ &self.begun.threads }
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .is_empty();
-            if next.is_pending() && !has_more {
+            if next.is_pending() && self.begun.threads().is_empty() {
                 return Poll::Pending;
             }
         }
@@ -129,10 +127,7 @@ impl Surroundings for Begun {
     }
 
     fn begin(&self, attempt: Attempted) -> io::Result<()> {
-        self.threads
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(attempt);
+        self.threads().push(attempt);
         Ok(())
     }
 

@@ -160,7 +160,8 @@ impl Playing {
             self.shared.tell(&step.to_string());
             if step.process.disk.is_some() {
                 let (folder, rest) = (self.folder.path(), self.rest.path());
-                { &self.shared.disk }.begin(step.process.seed, step.process.disk, folder, rest);
+                let disk = &self.shared.disk;
+                disk.begin(step.process.seed, step.process.disk, folder, rest);
             }
             self.perform(step).await?;
             if self.is_broken() {

@@ -3,7 +3,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ah_conversation::{
@@ -447,10 +447,10 @@ impl fmt::Debug for Lease {
 }
 
 impl Lease {
-    fn without_mail(&self, since: Option<Instant>) {
-        *{ &self.without_mail }
+    fn without_mail(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.without_mail
             .lock()
-            .unwrap_or_else(PoisonError::into_inner) = since;
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -487,15 +487,13 @@ impl Log for Lease {
                 return Err(refused("another process has taken over the session"));
             }
         }
-        self.without_mail((stored == Some(false)).then(Instant::now));
+        *self.without_mail() = (stored == Some(false)).then(Instant::now);
         self.next.store(seq + 1, Ordering::SeqCst);
         Ok(())
     }
 
     async fn mail(&self, kind: MailKind) -> Result<Vec<Mail>, StoreError> {
-        let since = *{ &self.without_mail }
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let since = *self.without_mail();
         if since.is_some_and(|since| since.elapsed() < NO_MAIL) {
             return Ok(Vec::new());
         }
@@ -521,10 +519,10 @@ impl Log for Lease {
 
     async fn send(&self, id: &MessageId, kind: MailKind, text: &str) -> Result<(), StoreError> {
         let session = &self.session;
-        { &self.process }
+        self.process
             .told(|tables, now| tables.send(session, id.as_str(), kind, text, now))
             .await?;
-        self.without_mail(None);
+        *self.without_mail() = None;
         Ok(())
     }
 
