@@ -18,5 +18,6 @@ pub fn install() -> Result<PathBuf> {
 
 /// Runs the test with `python`.
 pub fn test(python: &Path) -> Result<()> {
-    cache::test_with(&[(VARIABLE, python)], &["inspect::"])
+    // Inspect unpacks its tools to one folder of the machine, and a second run would start them half unpacked.
+    cache::test_with(&[(VARIABLE, python)], &["inspect::", "--test-threads=1"])
 }
