@@ -232,7 +232,7 @@ const CONVERSATION: &[Row] = &[
         Should,
         "a smaller window leaves no copies of a question",
         &[],
-        "what a terminal moves into its scrollback when it becomes smaller stays there; nothing is ever erased from it",
+        "none in tmux either, but upper rows that a terminal itself moves into its scrollback stay there; nothing is ever erased from it",
     ),
     Row(
         Should,

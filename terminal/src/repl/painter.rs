@@ -20,6 +20,8 @@ const WRAP: &str = "\x1b[?7h";
 const ERASE_BELOW: &str = "\x1b[J";
 const ERASE_REST: &str = "\x1b[K";
 const ERASE_ROW: &str = "\x1b[2K";
+const SAVE: &str = "\x1b7";
+const RESTORE: &str = "\x1b8";
 const ENTER_PAGE: &str = "\x1b[?1049h";
 /// Leaves the alternate screen; the terminal shows the other one as it was, with the cursor where it was.
 pub const LEAVE_PAGE: &str = "\x1b[?1049l";
@@ -167,14 +169,15 @@ impl<W: Write> Painter<W> {
         self.drawn = Live::default();
     }
 
-    /// Scrolls the content of a screen of this height into the scrollback and starts at its top.
+    /// Scrolls what is on a screen of this height into the scrollback, without the blank rest below, and starts at its top.
     ///
     /// # Errors
     ///
     /// If the terminal cannot be written.
     pub fn scroll_away(&mut self, height: usize) -> io::Result<()> {
         self.clear()?;
-        write!(self.out, "\x1b[{height}H{}\x1b[H", "\n".repeat(height))?;
+        // From the row below the last one that is used: to the bottom, and from there as many as are used.
+        write!(self.out, "{}\x1b[H", "\n".repeat(height.saturating_sub(1)))?;
         self.out.flush()
     }
 
@@ -189,10 +192,10 @@ impl<W: Write> Painter<W> {
     }
 
     /// Erases the live lines, from the top of which it begins and ends: one by one, since from the top of the screen on tmux
-    /// would take it for a clear and keep a copy. Where the terminal has wrapped them anew, everything below.
+    /// would take it for a clear and keep a copy. Where the terminal has wrapped them again, everything below the first.
     fn erase(&self, frame: &mut String, is_resized: bool) {
         if is_resized {
-            frame.push_str(ERASE_BELOW);
+            frame.push_str(&format!("{ERASE_ROW}{SAVE}\x1b[1B{ERASE_BELOW}{RESTORE}"));
             return;
         }
         let rows = self.drawn.rows.len();

@@ -4,6 +4,10 @@ use std::fs;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use ah_testkit::script::{says, uses};
+use ah_testkit::server::Server;
+use serde_json::json;
+
 use super::scrollback::{SIZES, assert_whole, sixty_lines};
 use crate::support::binary::{Ah, HANG, World};
 
@@ -147,4 +151,49 @@ fn nothing_is_lost_or_repeated_within_tmux() {
         tmux.types(&["Escape", "Escape"]);
         tmux.sees("edit:");
     }
+}
+
+/// A question as high as the screen is drawn at its top, where tmux takes erasing all below for a clear and keeps a copy of it.
+#[test]
+fn a_resize_and_a_cleared_screen_leave_nothing_of_what_was_drawn() {
+    let world = World::new();
+    let content: String = (1..=30).map(|n| format!("row {n}\n")).collect();
+    let write = uses("write", json!({"path": "long.txt", "content": content}));
+    let server = Server::new([write, says("Done.")]);
+    let arguments = [
+        "-m",
+        "sonnet",
+        "--no-sandbox",
+        "--permission-mode",
+        "default",
+    ];
+    let Some(tmux) = Tmux::start(&world, world.asking(&server, arguments), 80, 24) else {
+        eprintln!("left out: a resize within tmux, since there is none");
+        return;
+    };
+    tmux.sees(">");
+    tmux.types(&["write", "Enter"]);
+    tmux.sees("Allow?");
+    for (columns, lines) in [("60", "16"), ("40", "20"), ("80", "14"), ("80", "24")] {
+        tmux.run(&["resize-window", "-x", columns, "-y", lines]);
+        let lines: usize = lines.parse().unwrap();
+        tmux.waits("the question in the new size", |screen| {
+            let rows: Vec<_> = screen.trim_end().lines().collect();
+            let is_low = rows.len() + 1 >= lines;
+            let is_drawn = rows.last().is_some_and(|row| row.starts_with("ask before"));
+            is_low && is_drawn && screen.matches("write: long.txt").count() == 1
+        });
+    }
+    tmux.types(&["n", "Enter"]);
+    tmux.sees("Done.");
+    tmux.rests();
+    tmux.types(&["C-l"]);
+    tmux.waits("an empty screen", |screen| !screen.contains("Done."));
+    tmux.types(&["/cost", "Enter"]);
+    tmux.sees("$0.0000");
+    let seen = tmux.all();
+    for (drawn, expected) in [("Allow?", 0), ("yes, once", 0), ("ask before", 1)] {
+        assert_eq!(seen.matches(drawn).count(), expected, "{drawn}:\n{seen}");
+    }
+    assert!(!seen.trim_end().contains("\n\n\n"), "{seen}");
 }
