@@ -14,7 +14,7 @@ use rustix::termios::{LocalModes, OptionalActions, QueueSelector, tcflush, tcget
 use crate::glyphs;
 use crate::repl::layout::{fit, wrap};
 use crate::repl::painter::{Live, Painter};
-use crate::repl::picker::best;
+use crate::repl::picker::{best, extent};
 use crate::repl::terminal::Terminal;
 
 /// Largest number of rows of a list that are shown at once.
@@ -233,12 +233,11 @@ impl<'a> List<'a> {
                 false => fit(&format!("  {text}"), columns),
             });
         }
-        let more = self.left.len().saturating_sub(room);
-        let foot = match (self.left.is_empty(), more) {
-            (true, _) => Some("  nothing matches; Backspace".to_owned()),
-            (false, 0) => None,
-            (false, _) => Some(format!("  {} of {}", room, self.left.len())),
+        let foot = match self.left.len() {
+            0 => Some("nothing matches; Backspace".to_owned()),
+            all => extent(first, room.min(all), all),
         };
+        let foot = foot.map(|foot| format!("  {foot}"));
         rows.extend(foot.map(|foot| styled("2", &fit(&foot, columns))));
         rows.push(styled("2", &fit(KEYS, columns)));
         let text = neutralise(&self.typed);

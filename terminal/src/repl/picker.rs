@@ -166,11 +166,11 @@ impl Picker {
         shown.map(|(place, at)| (&self.entries[*at], place == self.at))
     }
 
-    /// Returns how many entries are hidden when `rows` rows are shown: `10 of 149`; `None` if all fit.
+    /// Returns which entries are shown when `rows` rows are: `1-10 of 149`; `None` if all fit.
     pub fn extent(&self, rows: usize) -> Option<String> {
         let shown = self.window(rows).count();
-        let all = self.left.len();
-        (shown < all).then(|| format!("{shown} of {all}"))
+        let first = (self.at + 1).saturating_sub(shown);
+        extent(first, shown, self.left.len())
     }
 
     /// Returns what its keys do besides choosing, if there are any.
@@ -211,6 +211,11 @@ impl Picker {
             Subject::Task => "task: ",
         }
     }
+}
+
+/// Returns which of a list are shown: `1-10 of 149`; `None` if that are all.
+pub fn extent(first: usize, shown: usize, all: usize) -> Option<String> {
+    (shown < all).then(|| format!("{}-{} of {all}", first + 1, first + shown))
 }
 
 /// Returns the indices of entries that match `words`, the best first; equals stay in order.
@@ -291,6 +296,7 @@ mod tests {
             .map(|(entry, _)| entry.label.as_str())
             .collect();
         assert_eq!((shown.len(), shown[0], shown[9]), (10, "3", "12"));
+        assert_eq!(picker.extent(SHOWN).as_deref(), Some("4-13 of 25"));
         (0..40).for_each(|_| picker.down());
         assert_eq!(picker.chosen().unwrap().label, "24");
         (0..40).for_each(|_| picker.up());

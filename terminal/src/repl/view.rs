@@ -10,7 +10,7 @@ use super::key_list;
 use super::layout::{fit, wrap};
 use super::menu::Menu;
 use super::painter::Live;
-use super::picker::Picker;
+use super::picker::{self, Picker};
 use super::question::Panel;
 use super::status;
 use crate::print::wrap::width;
@@ -125,8 +125,9 @@ fn suggested(app: &App, menu: &Menu, columns: usize) -> Vec<String> {
         let text = format!("{text}{pad}{about}");
         mark(app, text.trim_end(), is_marked, columns)
     });
-    let (shown, all) = (items().count(), menu.items.len());
-    let more = (shown < all).then(|| dim(app, &fit(&format!("  {shown} of {all}"), columns)));
+    let shown = items().count();
+    let more = picker::extent((menu.at + 1).saturating_sub(shown), shown, menu.items.len());
+    let more = more.map(|more| dim(app, &fit(&format!("  {more}"), columns)));
     rows.chain(more).collect()
 }
 
