@@ -49,7 +49,7 @@ mod rules;
 mod session_factory;
 mod side_question;
 mod side_tasks;
-mod slash;
+pub mod slash;
 mod status;
 mod suspend;
 pub(crate) mod terminal;
@@ -220,11 +220,9 @@ fn factory(
     inputs: Sender<Input>,
 ) -> Result<SessionFactory, Error> {
     let opening = Opening::of(config.clone())?;
-    opening
-        .warnings
-        .iter()
-        .for_each(|warning| crate::warn(warning));
-    let warn: Warn = Arc::new(crate::warn);
+    // They are read in the conversation.
+    let warn: Warn = Arc::new(|text: &str| crate::warn(&slash::in_its_words(text)));
+    opening.warnings.iter().for_each(|warning| warn(warning));
     Ok(SessionFactory {
         opening,
         models: Arc::new(Catalogued::new(config.clone(), warn.clone())),

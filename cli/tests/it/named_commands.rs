@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ah_cli::args::{Action, KnownNames, parse};
+use ah_terminal::repl::slash::{call, in_its_words};
 use ah_testkit::git::git;
 use ah_testkit::script::{says, uses};
 use ah_testkit::server::Server;
@@ -658,4 +659,107 @@ fn a_prompt_without_a_key_names_two_ways_that_lead_on() {
     seat.sees("Choose a model provider");
     seat.types("\x1b");
     seat.leaves();
+}
+
+/// The sources of texts that are read in a conversation.
+const OF_A_CONVERSATION: [&str; 10] = [
+    "agent",
+    "config",
+    "conversation",
+    "engine",
+    "mcp",
+    "provider",
+    "store",
+    "terminal/src/repl",
+    "terminal/src/print",
+    "tools",
+];
+
+/// The beginnings of what these texts name although it is no command of the conversation, and why.
+const FOR_A_SHELL: &[(&str, &str)] = &[
+    (
+        "ah --add-dir",
+        "for the next start: a sandbox is not changed",
+    ),
+    ("ah --followup", "for a session that another terminal has"),
+    ("ah -c --fork-session", "the same"),
+    (
+        "ah -c show",
+        "for a pager; the text says that it is for a shell",
+    ),
+    ("ah -r", "the goodbye, and `/status`"),
+    ("ah -w", "before a conversation begins"),
+    ("ah attach", "the goodbye, and the list of keys"),
+    ("ah mcp", "servers are set up at a terminal of their own"),
+    ("ah models", "files of the user's own"),
+    ("ah plugin", "plugins are approved before a conversation"),
+    ("ah prompt", "before a conversation begins"),
+    ("ah sandbox", "the same"),
+    ("ah scan", "the same"),
+    ("ah worktree", "the same"),
+    ("--chat-template-file", "an option of llama-server"),
+    ("--allow-host", "for the next start"),
+    ("--db", "the same"),
+    ("--fork-session", "before a conversation begins"),
+    ("--max-budget-usd", "the same"),
+    ("--no-sandbox", "for the next start"),
+    ("--no-session-persistence", "before a conversation begins"),
+    ("--record", "the same"),
+    ("--resume-session-at", "the same"),
+    ("--seal", "the same"),
+    ("--session-id", "the same"),
+    ("--setting-sources", "the same"),
+    ("--store", "workers have no conversation"),
+    ("--unveil", "for the next start"),
+    ("--until", "behind `/goal`"),
+];
+
+/// What a text names in a conversation is a command there, or can only be one of a shell.
+#[test]
+fn what_a_conversation_names_are_its_own_commands() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut files = Vec::new();
+    for folder in OF_A_CONVERSATION {
+        sources(&root.join(folder), &mut files);
+    }
+    // It says what the words of a shell are in a conversation.
+    files.retain(|path| !path.ends_with("repl/slash.rs"));
+    let joined = Regex::new(r"\\\n\s*").unwrap();
+    let named = Regex::new(r"`((?:ah |--[a-z])[^`\n]+)`").unwrap();
+    let slash = Regex::new(r"`/([a-z][a-z-]*)(?: [^`\n]*)?`").unwrap();
+    let mut faults = Vec::new();
+    let mut used = std::collections::BTreeSet::new();
+    for path in files {
+        let source = fs::read_to_string(&path).unwrap();
+        let source = source.split("#[cfg(test)]").next().unwrap();
+        let is_text = |line: &&str| !line.trim_start().starts_with("//");
+        let text: Vec<_> = source.lines().filter(is_text).collect();
+        for line in joined.replace_all(&text.join("\n"), "").lines() {
+            let line = in_its_words(line);
+            for found in named.captures_iter(&line) {
+                let row = FOR_A_SHELL
+                    .iter()
+                    .find(|(name, _)| found[1].starts_with(name));
+                match row {
+                    Some((name, _)) => drop(used.insert(*name)),
+                    // All of it is filled in.
+                    None if found[1].starts_with("ah {") => {}
+                    None => faults.push(format!("{}: {}", path.display(), &found[1])),
+                }
+            }
+            for found in slash.captures_iter(&line) {
+                let is_own = call(&format!("/{}", &found[1])).is_some();
+                // It is a file.
+                if !is_own && &found[1] != "init" {
+                    faults.push(format!("{}: no /{}", path.display(), &found[1]));
+                }
+            }
+        }
+    }
+    for (name, _) in FOR_A_SHELL {
+        if !used.contains(name) {
+            faults.push(format!("no text names `{name}`"));
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
 }

@@ -32,7 +32,7 @@ pub async fn open(
     };
     if age(&factory.opening.config).is_some_and(|age| age > OLD) {
         crate::note(
-            "the last session here is more than a day old; this is a new one (`ah -c` continues the last)",
+            "the last session here is more than a day old; this is a new one (`/sessions` has the earlier ones)",
         );
         return factory.open(&fresh, None).await;
     }

@@ -136,7 +136,9 @@ fn indented(output: &str) -> String {
 fn section(call: &str, head: &[u8], length: u64, number: u32) -> String {
     let lines = indented(without_agent_id(&String::from_utf8_lossy(head)));
     let rest = if length > head.len() as u64 {
-        format!("  ... the first {MOST} of {length} bytes: ah -c show {number} --output\n")
+        format!(
+            "  ... the first {MOST} of {length} bytes; in a shell: `ah -c show {number} --output`\n"
+        )
     } else {
         String::new()
     };
@@ -170,7 +172,9 @@ mod tests {
         assert_eq!(head.write(&long).unwrap(), long.len());
         let text = section("bash yes", &head.0, long.len() as u64, 4);
         assert!(text.starts_with("bash yes\n  xxx"));
-        assert!(text.ends_with("... the first 262144 of 262149 bytes: ah -c show 4 --output\n\n"));
+        assert!(text.ends_with(
+            "... the first 262144 of 262149 bytes; in a shell: `ah -c show 4 --output`\n\n"
+        ));
         assert_eq!(
             section("bash", b"\x1b[2Jone\n", 8, 4)
                 .matches('\x1b')

@@ -21,7 +21,7 @@ use super::output::Wanted;
 use super::picker::{Picker, Subject};
 use super::side_question::{Asking, SideQuestion};
 use super::viewer::{Section, transcript};
-use super::{attach, bang, choices, models, output, proposals};
+use super::{attach, bang, choices, models, output, proposals, slash};
 use crate::message::Keys;
 use ah_config::{Config, Error, untrusted};
 
@@ -132,7 +132,7 @@ impl SideTasks {
                     self.controls.request(SessionChange::Model(provider));
                     self.tell(Input::Model(model));
                 }
-                Err(error) => crate::warn(&error.to_string()),
+                Err(error) => slash::tell_failure(&error.to_string(), error.hint.as_deref()),
             },
             _ => {}
         }

@@ -277,11 +277,17 @@ const WORDS: &[(&str, &str)] = &[
         "`ah models --refresh` updates the lists",
         "`/model` lists what the servers have",
     ),
+    ("`--model ", "`/model "),
+    ("change it with `--model`", "change it with `/model`"),
+    ("`ah sessions` lists them", "`/sessions` lists them"),
     (
-        "set ANTHROPIC_API_KEY",
-        "`/login`, or set ANTHROPIC_API_KEY",
+        "start a new one with `ah -n`",
+        "start a new one with `/new`",
     ),
+    ("`ah undo` shows", "`/undo` shows"),
 ];
+/// Where a hint begins to list the models, which are too many for a line.
+const KNOWN_MODELS: &str = "known are `";
 
 /// Variables of tokens in whose place a login puts another.
 const TOKENS: [&str; 2] = ["ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"];
@@ -293,10 +299,27 @@ pub fn in_its_words(hint: &str) -> String {
     if hint.starts_with("check ") && hint.rsplit(' ').next().is_some_and(is_key) {
         return format!("{hint}, or give another key with `/login`");
     }
+    let wanted = hint
+        .strip_prefix("set ")
+        .map(|rest| rest.split([' ', ',', ';']));
+    let is_login = wanted
+        .and_then(|mut words| words.next())
+        .is_some_and(is_key);
+    let hint = match hint.split_once(KNOWN_MODELS) {
+        _ if is_login => format!("`/login`, or {hint}"),
+        Some((before, _)) => format!("{before}`/model` lists the models"),
+        None => hint.to_owned(),
+    };
     let words = WORDS.iter();
-    words.fold(hint.to_owned(), |hint, (there, here)| {
-        hint.replace(there, here)
-    })
+    words.fold(hint, |hint, (there, here)| hint.replace(there, here))
+}
+
+/// Warns of what failed, with its hint.
+pub fn tell_failure(message: &str, hint: Option<&str>) {
+    crate::warn(&in_its_words(message));
+    if let Some(hint) = hint {
+        crate::note(&format!("hint: {}", in_its_words(hint)));
+    }
 }
 
 /// Least similarity of a name that is offered in the place of an unknown one, from 0 to 1.
@@ -428,8 +451,23 @@ mod tests {
                 format!("check {name}, or give another key with `/login`")
             );
         }
-        let address = "check OPENAI_BASE_URL and the proxy";
-        assert_eq!(in_its_words(address), address);
+        for (there, here) in [
+            (
+                "set OPENAI_API_KEY; or use a server that is configured: `--model litellm/NAME`",
+                "`/login`, or set OPENAI_API_KEY; or use a server that is configured: `/model litellm/NAME`",
+            ),
+            (
+                "did you mean `sonnet`? known are `fable`, `opus` and more",
+                "did you mean `sonnet`? `/model` lists the models",
+            ),
+            (
+                "check OPENAI_BASE_URL and the proxy",
+                "check OPENAI_BASE_URL and the proxy",
+            ),
+            ("set OPENAI_BASE_URL", "set OPENAI_BASE_URL"),
+        ] {
+            assert_eq!(in_its_words(there), here);
+        }
     }
 
     /// On a terminal of eighty columns none is cut.

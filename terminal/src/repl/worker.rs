@@ -29,7 +29,7 @@ use super::session_factory::SessionFactory;
 use super::side_question::{self, Asking};
 use super::side_tasks::{SideTasks, run_beside};
 use super::terminal::Terminal;
-use super::{HandOver, choices, intro, proposals, report};
+use super::{HandOver, choices, intro, proposals, report, slash};
 use ah_config::login::Kept;
 use ah_config::{Error, extensions};
 use ah_engine::Opened;
@@ -372,7 +372,7 @@ impl SessionWorker {
 
     fn tell_failure(&self, done: Result<(), Error>) {
         if let Err(error) = done {
-            crate::warn(&error.message);
+            slash::tell_failure(&error.message, error.hint.as_deref());
         }
     }
 

@@ -68,6 +68,23 @@ fn the_list_of_models_has_prices_and_a_near_miss_is_told() {
     assert_eq!(seat.leaves(), 0);
 }
 
+/// Without a key, too, with the way to one.
+#[test]
+fn a_model_that_cannot_be_used_comes_with_a_way() {
+    let world = World::new();
+    let model = world.scenario("s", [says("Hello.")]);
+    let mut seat = Seat::take(world.ah(["-m", &model]));
+    seat.says("/model sonett");
+    seat.sees("warning: no model is named `sonett`\nhint: did you mean `sonnet`? `/model` lists the models\n");
+    seat.says("/model gpt-5");
+    seat.sees("hint: `/login`, or set OPENAI_API_KEY");
+    // Apart from what is above it.
+    seat.says("Hi");
+    seat.sees("OPENAI_API_KEY\n\n> Hi\n\nHello.");
+    seat.types("\x04");
+    assert_eq!(seat.leaves(), 0);
+}
+
 /// Terminals show it in their tabs.
 #[test]
 fn the_title_says_what_it_is_about_and_whether_it_works() {

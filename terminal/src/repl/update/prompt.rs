@@ -26,9 +26,10 @@ pub fn run(app: &mut App, typed: &str, task: Task, now: Instant) -> Vec<Effect> 
     vec![echo(app, typed), Effect::Task(task)]
 }
 
-/// Prints the typed text.
+/// Prints the typed text, apart from what is above it.
 pub fn echo(app: &App, typed: &str) -> Effect {
     let shown = neutralise(typed).replace('\n', "\n  ");
     let said = said(&format!("> {shown}"), app.colours);
-    Effect::Print(format!("{said}\n\n"))
+    let before = if app.is_apart { "" } else { "\n" };
+    Effect::Print(format!("{before}{said}\n\n"))
 }
