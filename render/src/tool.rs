@@ -149,6 +149,20 @@ pub fn title(call: &ToolCall<'_>, outcome: &CallOutcome<'_>, layout: Layout) -> 
     layout.put(&head(call, outcome, &changes, layout.room()))
 }
 
+/// Returns the lines of a failed call's output that tell why, as [`ended`] has them; `lines` is the number of all, if `output` is
+/// only a part.
+pub fn failed(output: &str, lines: Option<u64>, width: usize) -> Vec<Line> {
+    let outcome = CallOutcome {
+        output,
+        lines,
+        details: None,
+        is_error: true,
+        duration_ms: 0,
+        more: None,
+    };
+    output_rows(&outcome, width, "line")
+}
+
 /// Returns all changes in the details of a result, to a file or a task list; `None` if there are none.
 pub fn changes(details: &Value, width: usize) -> Option<Vec<Line>> {
     match Changes::of(details) {

@@ -155,7 +155,8 @@ pub async fn perform(
     if display == Display::Plain(PlainStyle::Loop) {
         banner(&opened)?;
     }
-    if display == Display::Drawn && opened.session.transcript().last().is_none() {
+    let is_own = display != Display::Plain(PlainStyle::Loop);
+    if is_own && opened.session.transcript().last().is_none() {
         let page = (Terminal::size().0, factory.link.palette());
         let status = factory.opening.probe.status();
         let text = intro::text(&opened.session, status, &config.environment, page);

@@ -43,7 +43,8 @@ A test fails in <folder>. The model is scripted; everything else is real.
   ok: greet.sh Ada
   FAIL: greet.sh Grace Hopper
     expected: Hello, Grace Hopper!
-  ... (2 more lines)
+    actual:   Hello, Grace! Hello, Hopper! 
+  exit code: 1
 
 
 read (<n>s)

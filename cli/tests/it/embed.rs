@@ -189,7 +189,7 @@ fn b2_what_is_embedded_is_in_force() {
 
         ✗ write (<n>s)
           /zip/embed/skills/tea/SKILL.md
-          cannot write `/zip/embed/skills/tea/SKILL.md`: it is a part of the program, wh
+          cannot write `/zip/embed/skills/tea/SKILL.md`: it is a part of the program, w…
         exit code 0
         ");
     let ended = tool(&elsewhere, ["config", "show", "--origin"]).run();

@@ -444,11 +444,13 @@ fn lines_on_a_dumb_terminal() {
     let world = World::new();
     let turns = [
         uses("bash", json!({"command": "echo one; echo two"})),
+        uses("bash", json!({"command": "seq 9; echo it failed; exit 3"})),
         says("# Two\n\n- **one**\n- two"),
     ];
     let server = Server::new(turns);
     let ah = world.asking(&server, ["-m", "sonnet"]).env("TERM", "dumb");
     let mut seat = Seat::take(ah);
+    seat.sees("? lists commands and keys\n\n>");
     seat.says("count");
     seat.sees("- two");
     seat.sees("two\n\n>");
@@ -459,6 +461,15 @@ fn lines_on_a_dumb_terminal() {
       one
       two
 
+    ✗ bash (0.0s)
+      $ seq 9; echo it failed; exit 3
+      1
+      2
+      ... 6 more lines
+      9
+      it failed
+      exit code: 3
+
     # Two
 
     - **one**
@@ -466,6 +477,12 @@ fn lines_on_a_dumb_terminal() {
 
     >
     ");
+    // Of a long list a part of the text chooses.
+    seat.says("/model");
+    seat.sees("more\nA number, a part of the text, or Enter for none:");
+    seat.says("haiku");
+    seat.sees("none: haiku\n   1  ");
+    seat.says("");
     seat.says("/exit");
     assert_eq!(seat.leaves(), 0);
 }

@@ -560,7 +560,7 @@ fn a_dumb_terminal_gets_lines() {
         seat.says("/cost");
         seat.sees(" in (");
         seat.says("/tree");
-        seat.sees("A number, or Enter for none:");
+        seat.sees("A number, a part of the text, or Enter for none:");
         seat.says("1");
         seat.sees("messages\n");
         seat.says("/exit");

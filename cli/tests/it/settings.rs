@@ -172,10 +172,10 @@ bash (<n>s)
 
 ✗ bash (<n>s)
   $ touch made
-  Permission to use bash was denied: mode `dontAsk` does not allow this call, an
+  Permission to use bash was denied: mode `dontAsk` does not allow this call, a…
 
 ✗ write (<n>s)
-  there is no tool `write`; the tools are read, edit, bash, grep, glob, todo, re
+  there is no tool `write`; the tools are read, edit, bash, grep, glob, todo, r…
 exit code 0
 ");
     assert!(!world.file("made").exists());

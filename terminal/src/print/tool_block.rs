@@ -1,7 +1,7 @@
 //! The text of an ended tool call: name and time, its key argument, the beginning of its output.
 
 use ah_conversation::{lines_between, neutralise};
-use ah_render::Style;
+use ah_render::{Style, tool};
 use unicode_width::UnicodeWidthChar as _;
 
 /// Number of output lines shown.
@@ -105,11 +105,18 @@ impl Block<'_> {
             return lines.join("\n") + "\n";
         }
         let output = neutralise(self.output);
+        let room = OUTPUT_WIDTH.min(paint.width).saturating_sub(2);
+        if self.is_error {
+            let rows = tool::failed(&output, self.lines, room).into_iter();
+            lines.extend(rows.map(|row| format!("  {}", paint.dim(&row.text()))));
+            lines.push(String::new());
+            return lines.join("\n") + "\n";
+        }
         let numbered = output.lines().zip(1..);
         let mut shown = numbered.filter(|(line, _)| !line.trim().is_empty());
         let mut last = 0;
         for (line, number) in shown.by_ref().take(OUTPUT_LINES) {
-            let line = cut(line, OUTPUT_WIDTH.min(paint.width).saturating_sub(2));
+            let line = cut(line, room);
             lines.push(format!("  {}", paint.dim(line)));
             last = number;
         }

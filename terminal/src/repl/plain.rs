@@ -23,7 +23,7 @@ use ah_conversation::neutralise;
 
 /// Largest number of entries of a list that are printed.
 const LISTED: usize = 50;
-const CHOOSE: &str = "A number, or Enter for none: ";
+const CHOOSE: &str = "A number, a part of the text, or Enter for none: ";
 
 /// Style of the prompts and commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -295,16 +295,26 @@ impl Plain {
         }
     }
 
-    /// Notes the choice of a typed number; asks again if there is none of it.
+    /// Notes the choice of a typed number, or of a text that is in one entry alone; asks again if there are several, or none.
     fn pick(&mut self, subject: Subject, entries: Vec<Entry>, line: Option<String>) {
         let line = line.unwrap_or_default();
-        match number(&line, &entries) {
-            Some(entry) => self.chosen = Some((subject, entry.value.clone())),
-            None if line.trim().is_empty() => {}
-            None => {
-                let typed = neutralise(line.trim());
-                print(&format!("there is no entry `{typed}`\n{CHOOSE}"));
+        let typed = line.trim();
+        if typed.is_empty() {
+            return;
+        }
+        let found = found(typed, &entries);
+        match found.as_slice() {
+            [entry] => self.chosen = Some((subject, entry.value.clone())),
+            [] => {
+                print(&format!(
+                    "nothing contains `{}`\n{CHOOSE}",
+                    neutralise(typed)
+                ));
                 self.awaited = Awaited::Choice(subject, entries);
+            }
+            _ => {
+                print(&format!("{}{CHOOSE}", list(&found)));
+                self.awaited = Awaited::Choice(subject, found);
             }
         }
     }
@@ -354,10 +364,16 @@ fn list(entries: &[Entry]) -> String {
     text
 }
 
-/// Returns the entry of a typed number.
-fn number<'a>(line: &str, entries: &'a [Entry]) -> Option<&'a Entry> {
-    let number: usize = line.trim().parse().ok()?;
-    entries.get(number.checked_sub(1)?)
+/// Returns the entry of a typed number, else those that contain what was typed.
+fn found(typed: &str, entries: &[Entry]) -> Vec<Entry> {
+    let number = typed.parse::<usize>().ok();
+    if let Some(entry) = number.and_then(|number| entries.get(number.checked_sub(1)?)) {
+        return vec![entry.clone()];
+    }
+    let typed = typed.to_lowercase();
+    let found = entries.iter();
+    let found = found.filter(|entry| entry.label.to_lowercase().contains(&typed));
+    found.cloned().collect()
 }
 
 /// Returns the next line; `None` at the end of the input.
@@ -404,7 +420,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_is_numbered_and_a_number_chooses() {
+    fn a_list_is_numbered_and_a_number_or_a_part_of_the_text_chooses() {
         let entry = |n: usize| Entry {
             label: format!("one\n{n}"),
             value: n.to_string(),
@@ -419,16 +435,17 @@ mod tests {
             text.ends_with("  50  one\n      50\n      and 2 more\n"),
             "{text}"
         );
-        for (line, expected) in [
-            ("1\n", Some("1")),
-            (" 52 ", Some("52")),
-            ("0", None),
-            ("53", None),
-            ("", None),
-            ("no", None),
+        for (typed, expected) in [
+            ("1", "1"),
+            ("52", "52"),
+            ("0", "10 20 30 40 50"),
+            ("53", ""),
+            ("ONE\n5", "5 50 51 52"),
+            ("none", ""),
         ] {
-            let chosen = number(line, &entries).map(|entry| entry.value.as_str());
-            assert_eq!(chosen, expected, "{line:?}");
+            let found = found(typed, &entries);
+            let found: Vec<_> = found.iter().map(|entry| entry.value.as_str()).collect();
+            assert_eq!(found.join(" "), expected, "{typed:?}");
         }
     }
 }
