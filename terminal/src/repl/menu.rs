@@ -29,10 +29,11 @@ pub struct Menu {
 }
 
 impl Menu {
-    /// Returns the completions around the marked one, and whether each is that.
-    pub fn window(&self) -> impl Iterator<Item = (&(String, String), bool)> {
-        let first = (self.at + 1).saturating_sub(SHOWN);
-        let shown = self.items.iter().enumerate().skip(first).take(SHOWN);
+    /// Returns the completions around the marked one that fit into `rows`, and whether each is that.
+    pub fn window(&self, rows: usize) -> impl Iterator<Item = (&(String, String), bool)> {
+        let most = rows.clamp(1, SHOWN);
+        let first = (self.at + 1).saturating_sub(most);
+        let shown = self.items.iter().enumerate().skip(first).take(most);
         shown.map(|(at, item)| (item, at == self.at))
     }
 }

@@ -118,7 +118,9 @@ pub fn live(app: &App, now: Instant) -> Live {
 
 /// Returns the rows of suggestions.
 fn suggested(app: &App, menu: &Menu, columns: usize) -> Vec<String> {
-    let items = || menu.window();
+    // The typed text, the number of those that are left out and the status line stay.
+    let room = app.size.1.saturating_sub(4);
+    let items = || menu.window(room);
     let wide = items().map(|((text, _), _)| width(text)).max().unwrap_or(0);
     let rows = items().map(|((text, about), is_marked)| {
         let pad = " ".repeat(wide - width(text) + 2);

@@ -296,3 +296,21 @@ fn an_answer_that_stalls_says_so() {
     work.heard = Some(after(28));
     assert!(!shown(&work, 29).contains("no data"));
 }
+
+/// The marked command and what is typed stay on the smallest screen.
+#[test]
+fn suggestions_leave_room_for_what_is_typed() {
+    for lines in [6, 8, 12, 24] {
+        let mut app = App::new(EditorMode::Emacs, History::default(), (20, lines), false);
+        app.editor.set("/");
+        drop(app.suggestions.look(&app.editor));
+        let rows = live(&app, Instant::now()).rows;
+        assert!(rows.len() < lines, "{lines}: {rows:#?}");
+        for seen in ["> /", "❯ /help", " of "] {
+            assert!(
+                rows.iter().any(|row| row.contains(seen)),
+                "{lines}: {rows:#?}"
+            );
+        }
+    }
+}
