@@ -17,7 +17,7 @@ use ah_serve::{FirstRun, Life};
 use ah_terminal::repl::HandOver;
 use tokio::sync::oneshot;
 
-use super::{output::print, place, runtime::runtime, serve::Server};
+use super::{output::print, place, run::keyless, runtime::runtime, serve::Server};
 use crate::args::TypedPrompt;
 use crate::args::options::Options;
 use crate::args::serve::Place;
@@ -175,6 +175,10 @@ async fn tell(
             (Which::Resume(_, Some(_)), RefusalKind::Busy) => {
                 let hint = "wait for the end of its run, or continue in a copy with --fork-session";
                 return Err(Error::failure(refusal.text).hint(hint));
+            }
+            (_, RefusalKind::Model(Some(error))) => {
+                let hint = keyless::with_ways(error.hint.as_deref());
+                return Err(Error::failure(error.to_string()).hint(hint));
             }
             _ => return Err(Error::failure(refusal.text)),
         },

@@ -1,6 +1,6 @@
 //! Runs the agent on a session and returns the exit code.
 
-mod keyless;
+pub mod keyless;
 mod serve;
 
 use std::io::{IsTerminal as _, Write as _};

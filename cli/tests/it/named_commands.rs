@@ -644,10 +644,12 @@ fn what_is_named_and_takes_nothing_more_answers() {
 #[test]
 fn a_prompt_without_a_key_names_two_ways_that_lead_on() {
     let world = World::new();
-    let refused = world.as_typed(["what does this project do?"]).run();
-    assert_ne!(refused.code, Some(0));
-    for way in ["`ah login`", "`ah demo`"] {
-        assert!(refused.stderr.contains(way), "{}", refused.stderr);
+    for words in [&["what does this project do?"][..], &["-d", "look around"]] {
+        let refused = world.as_typed(words.iter().copied()).run();
+        assert_ne!(refused.code, Some(0));
+        for way in ["`ah login`", "`ah demo`"] {
+            assert!(refused.stderr.contains(way), "{}", refused.stderr);
+        }
     }
     let demo = world.as_typed(["demo"]).run().expect(0);
     assert!(

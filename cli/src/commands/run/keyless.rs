@@ -18,11 +18,7 @@ pub(super) fn told(error: Error, interface: Interface) -> Result<u8, Error> {
         return Err(error);
     };
     if !interface.stands_in() {
-        let way = "`ah login` asks for a key or a server and keeps it, `ah demo` needs none";
-        let hint = match &error.hint {
-            Some(hint) => format!("{way}; or {hint}"),
-            None => way.to_owned(),
-        };
+        let hint = with_ways(error.hint.as_deref());
         return Err(error.hint(hint));
     }
     print_exact(&format!("{}\n", error_text(keyless, "")))?;
@@ -31,4 +27,13 @@ pub(super) fn told(error: Error, interface: Interface) -> Result<u8, Error> {
         .iter()
         .for_each(|hint| note(&format!("hint: {hint}")));
     Ok(1)
+}
+
+/// Returns the hint with the two ways that need no variable.
+pub fn with_ways(hint: Option<&str>) -> String {
+    let ways = "`ah login` asks for a key or a server and keeps it, `ah demo` needs none";
+    match hint {
+        Some(hint) => format!("{ways}; or {hint}"),
+        None => ways.to_owned(),
+    }
 }
