@@ -106,7 +106,7 @@ impl Desk {
     pub async fn end(&self) {
         self.stop.cancel();
         if timeout(LONGEST_END, self.threads.closed()).await.is_err() {
-            tracing::warn!("a run has not ended, and is left");
+            tracing::warn!("a run did not end in time and was abandoned");
         }
     }
 

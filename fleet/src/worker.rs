@@ -231,7 +231,7 @@ impl Worker {
             .any(|limit| limit.budget.is_some_and(|left| left <= 0));
         if is_spent {
             (self.warn)(
-                "a budget is spent, so nothing that is queued can begin; `ah fleet limit` gives more",
+                "a budget is spent, so no queued run can start; `ah fleet limit` raises it",
             );
         }
         Ok(is_spent)
@@ -239,7 +239,7 @@ impl Worker {
 
     async fn begin(&mut self, run: Run) -> Result<(), Error> {
         if run.attempt > run.attempts {
-            let reason = format!("it was given up after {} attempts", run.attempts);
+            let reason = format!("gave up after {} attempts", run.attempts);
             self.fleet
                 .end(run.id, &self.name, &End::Failed(reason))
                 .await?;
@@ -354,7 +354,7 @@ impl Worker {
         match &end {
             End::Failed(error) => (self.warn)(&format!("run {id} of {session}: {error}")),
             End::Again(error, pause) => (self.warn)(&format!(
-                "run {id} of {session}, attempt {attempt} of {}: {error}; the next follows in {} s",
+                "run {id} of {session}, attempt {attempt} of {}: {error}; next attempt in {} s",
                 running.run.attempts,
                 pause.as_secs()
             )),

@@ -164,7 +164,7 @@ pub struct Enqueuing {
     /// Model [default: the worker's]
     #[arg(short = 'm', long, value_name = "NAME")]
     pub model: Option<String>,
-    /// Higher ones begin first
+    /// Priority: queued runs with a higher one start first
     #[arg(
         long,
         value_name = "N",

@@ -133,7 +133,7 @@ pub async fn capture(
 }
 
 const TOO_MUCH: &str =
-    "push what the remote lacks, and name large files that need not be carried in `.gitignore`";
+    "push what the remote lacks, and list large files that need not be uploaded in `.gitignore`";
 
 /// Returns the names of files in a list of git's.
 async fn list(shadow: &Shadow, options: &[&str]) -> Result<Vec<String>, Error> {

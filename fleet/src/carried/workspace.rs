@@ -382,10 +382,10 @@ impl Home {
         match files.layers.iter().any(|layer| layer.state == taken.state) {
             true => Ok(home),
             false => Err(Error::failure(format!(
-                "`{}` has other files than the session",
+                "the files in `{}` differ from those of the session",
                 folder.display()
             ))
-            .hint("`--folder NEW` makes them in a new folder")),
+            .hint("`--folder NEW` recreates them in a new folder")),
         }
     }
 
