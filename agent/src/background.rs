@@ -4,12 +4,21 @@
 
 use std::collections::BTreeMap;
 
-use ah_conversation::{ModelUsage, Task, TaskEnding, TaskKind, TaskUpdate};
+use ah_conversation::{
+    CallState, ModelUsage, Task, TaskEnding, TaskKind, TaskUpdate, ToolResult, Transcript,
+};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 /// Marks reports of background tasks, for the model and for readers of the database.
 const MARK: &str = "[TASK]";
+/// What the model is told of a subagent that ended with its process.
+const CUT_OFF: &str = "has ended: stopped.\n\nIt was cut off with the process in which it worked; calls that it was making may have \
+    run. `resume` with its id continues its conversation.";
+/// Status of a subagent in the background, in the details of the result of its call.
+pub(crate) const LAUNCHED: &str = "async_launched";
+/// Begins the result of a call that adds a teammate.
+pub(crate) const TEAMMATE: &str = "The teammate ";
 /// Maximum length of a task description in hook payloads, in characters.
 const MAX_DESCRIPTION: usize = 1_000;
 
@@ -45,6 +54,19 @@ impl Default for Background {
 }
 
 impl Background {
+    /// Returns those of a conversation that goes on in this process: what another has left is over.
+    pub(crate) fn after(transcript: &Transcript) -> Self {
+        let cut_off = unreported(transcript).into_iter();
+        let reports: Vec<_> = cut_off
+            .map(|(id, description)| format!("{MARK} The subagent {id} ({description}) {CUT_OFF}"))
+            .collect();
+        Self {
+            has_subagent_report: !reports.is_empty(),
+            reports,
+            ..Self::default()
+        }
+    }
+
     /// Returns those of a session below: what it starts is reported to this one.
     pub(crate) fn shared(&self) -> Self {
         Self {
@@ -124,10 +146,16 @@ impl Background {
         self.has_news
     }
 
+    /// Returns the ids of the running subagents.
+    pub(crate) fn subagents(&mut self) -> Vec<String> {
+        self.catch_up();
+        let agents = self.running.values().filter(|task| is_agent(task));
+        agents.map(|task| task.id.clone()).collect()
+    }
+
     /// Whether a subagent is running.
     pub(crate) fn has_subagents(&self) -> bool {
-        let mut tasks = self.running.values();
-        tasks.any(|task| matches!(task.kind, TaskKind::Agent { .. }))
+        self.running.values().any(is_agent)
     }
 
     /// Returns the sender for updates of background tasks.
@@ -167,4 +195,43 @@ impl Background {
         self.catch_up();
         std::mem::take(&mut self.spent)
     }
+}
+
+/// Returns the ids of subagents in the background whose end is not told, with what they were to do. Teammates go on with their team.
+fn unreported(transcript: &Transcript) -> Vec<(String, String)> {
+    let mut begun = Vec::new();
+    for message in transcript.messages() {
+        let text = message.text();
+        if text.starts_with(MARK) {
+            begun.retain(|(id, _): &(String, String)| !text.contains(id));
+        }
+        message
+            .tool_results()
+            .for_each(|result| note_agent(result, &mut begun));
+    }
+    for call in transcript.open_calls() {
+        if let Some(CallState::Finished(result)) = transcript.call(&call.id) {
+            note_agent(result, &mut begun);
+        }
+    }
+    begun
+}
+
+/// Notes a subagent in the background that has begun by this result, or another that is gone on with.
+fn note_agent(result: &ToolResult, begun: &mut Vec<(String, String)>) {
+    let detail = |key| match result.details.as_ref()?.get(key)? {
+        Value::String(text) => Some(text),
+        _ => None,
+    };
+    let Some(id) = detail("agentId") else {
+        return;
+    };
+    begun.retain(|(other, _)| *other != id);
+    if detail("status").as_deref() == Some(LAUNCHED) && !result.text().starts_with(TEAMMATE) {
+        begun.push((id, detail("description").unwrap_or_default()));
+    }
+}
+
+fn is_agent(task: &Task) -> bool {
+    matches!(task.kind, TaskKind::Agent { .. })
 }

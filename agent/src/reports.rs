@@ -75,14 +75,27 @@ impl Session {
         self.go_on(started, &stop).await.map(Some)
     }
 
-    /// Ends the background tasks, and waits until they are reported to the audience.
-    pub async fn stop_tasks(&mut self) {
+    /// Ends the subagents in the background, as nobody would be told of their end; returns what to say of that, if there are any.
+    pub(crate) async fn stop_subagents(&mut self) -> Option<String> {
+        let ids = self.background.subagents();
+        self.stop_each(&ids).await;
+        let ids = ids.join(", ");
+        (!ids.is_empty()).then(|| format!("[stopped with it, while they worked: {ids}]"))
+    }
+
+    async fn stop_each(&self, ids: &[String]) {
         let ports = self.tools.tasks();
-        for id in self.background.ids() {
-            for tasks in ports.iter().filter(|tasks| tasks.has(&id)) {
-                tasks.stop(&id).await;
+        for id in ids {
+            for tasks in ports.iter().filter(|tasks| tasks.has(id)) {
+                tasks.stop(id).await;
             }
         }
+    }
+
+    /// Ends the background tasks, and waits until they are reported to the audience.
+    pub async fn stop_tasks(&mut self) {
+        let ids = self.background.ids();
+        self.stop_each(&ids).await;
         let reports = async {
             while !self.background.ids().is_empty() {
                 self.background.wait().await;

@@ -115,7 +115,6 @@ impl Session {
             ports,
             tools,
             settings,
-            transcript,
             sent: SentRequest::default(),
             pending: Vec::new(),
             denials: Vec::new(),
@@ -129,7 +128,8 @@ impl Session {
             has_begun: false,
             source: None,
             controls: Controls::default(),
-            background: Background::default(),
+            background: Background::after(&transcript),
+            transcript,
             spending: Spending::default(),
             origin_prompt: None,
         })
@@ -479,14 +479,15 @@ impl Session {
         calls: &[ToolUse],
         skip: Skip,
     ) -> Result<(), StoreError> {
-        let results = calls
-            .iter()
-            .map(|call| ah_conversation::ToolResult::error(call, skip.reason()));
-        self.append(
-            Origin::Results,
-            results.map(ContentBlock::ToolResult).collect(),
-        )
-        .await
+        // Another process may have begun some of them.
+        let mut results = close_open_calls(&self.transcript);
+        for (result, call) in results.iter_mut().zip(calls) {
+            if self.transcript.call(&call.id).is_none() {
+                *result = ToolResult::error(call, skip.reason());
+            }
+        }
+        let content = results.into_iter().map(ContentBlock::ToolResult).collect();
+        self.append(Origin::Results, content).await
     }
 
     /// Tells of an event that has no other form.

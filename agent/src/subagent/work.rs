@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::isolation::OwnPlace;
 use super::registry::{Slot, SubagentRegistry};
 use super::relay::Relay;
+use crate::background::{LAUNCHED, TEAMMATE};
 use crate::moments::MAX_DEMANDS;
 use crate::team::Seat;
 use crate::{RunOutcome, Session, Stop};
@@ -85,7 +86,7 @@ impl SubagentRun {
         let (registry, log) = (self.registry.clone(), self.log.display().to_string());
         let (who, when) = match &self.seat {
             Some(seat) => (
-                format!("The teammate `{}`", seat.name()),
+                format!("{TEAMMATE}`{}`", seat.name()),
                 "at the end of each turn, after which it is idle until somebody writes to it",
             ),
             None => (format!("The subagent `{name}`"), "when it has ended"),
@@ -100,7 +101,7 @@ impl SubagentRun {
         ))
         .with_details(json!({
             "isAsync": true,
-            "status": "async_launched",
+            "status": LAUNCHED,
             "agentId": task.id,
             "description": task.description,
             "outputFile": log,
@@ -144,23 +145,22 @@ impl SubagentRun {
                 Some(place) => place.leave().await,
                 None => None,
             };
+            let stopped = session.stop_subagents().await;
             let result = match ran {
                 Ok(mut outcome) => {
-                    for left in left.into_iter().chain(session.conflicts()) {
+                    for left in { left.into_iter() }
+                        .chain(session.conflicts())
+                        .chain(stopped)
+                    {
                         outcome.answer = format!("{}\n\n{left}", outcome.answer.trim_end());
+                    }
+                    if !task.is_background {
+                        session.spending.told_by(&task.id, &task.call);
                     }
                     SubagentResult::of(&session, &outcome, &task, &name, &relay)
                 }
-                Err(error) => SubagentResult {
-                    ending: TaskEnding::Failed,
-                    text: error.to_string(),
-                    output: Output::error(error.to_string()),
-                    spent: Vec::new(),
-                },
+                Err(error) => SubagentResult::lost(&error, &task.id),
             };
-            if !task.is_background {
-                session.spending.told_by(&task.id, &task.call);
-            }
             reporter.ended = Some((result.ending, result.text.clone(), result.spent));
             // Reported first, so that a caller waiting for the end finds the update.
             let report = || {
@@ -221,6 +221,17 @@ async fn turn(
 }
 
 impl SubagentResult {
+    /// Returns that of a subagent whose conversation could not be stored.
+    fn lost(error: &StoreError, id: &str) -> Self {
+        let text = format!("{error}\n\nCalls that it was making may have run.");
+        Self {
+            ending: TaskEnding::Failed,
+            output: Output::error(format!("{text}\n\n{ID}{id}{HOW_TO}")),
+            text,
+            spent: Vec::new(),
+        }
+    }
+
     fn of(session: &Session, outcome: &RunOutcome, task: &Task, name: &str, relay: &Relay) -> Self {
         let id = &task.id;
         let answer = match outcome.answer.trim() {

@@ -361,3 +361,29 @@ async fn a_background_subagent_is_reported_when_it_has_ended() {
         "{told:?}"
     );
 }
+
+/// A subagent in the background ended with its process: the model was told that it would hear of its end, and never did.
+#[tokio::test]
+async fn the_next_process_tells_of_a_background_subagent_that_was_cut_off() {
+    let mut beside = dig();
+    beside["run_in_background"] = json!(true);
+    // Which of the two asks first is not fixed.
+    let turns = [uses("agent", beside), hangs("Waiting"), hangs("Waiting")];
+    let mut world = World::new(turns).with(look()).with_agents(digger());
+    world.run_until_text("delegate", "Waiting").await;
+    for answer in ["I see.", "I know."] {
+        world = world
+            .resumed([says(answer), says("Too many reports.")])
+            .with(look())
+            .with_agents(digger());
+        assert_eq!(world.run("go on").await.answer, answer);
+        let messages = world.messages().await;
+        let told = messages.iter().map(|message| message.text());
+        let told: Vec<_> = told.filter(|text| text.starts_with("[TASK]")).collect();
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(
+            told[0].contains("(dig it) has ended: stopped") && told[0].contains("may have run"),
+            "{told:?}"
+        );
+    }
+}
