@@ -3,7 +3,7 @@
 use ah_agent::SessionUpdate;
 use ah_conversation::{
     ContentBlock, Message, Origin, StreamEvent, Task, TaskEnding, TaskKind, TaskUpdate, TaskUsage,
-    ToolUse, ToolUseId,
+    ToolResult, ToolUse, ToolUseId,
 };
 use serde_json::{Value, json};
 
@@ -153,21 +153,17 @@ impl Speaker {
                 answer.request_id = Some(request_id.clone());
             }
             SessionUpdate::Block(block) => self.block_below(task, block),
-            SessionUpdate::Result(result, _) => self.below(
-                task,
-                json!({
-                    "type": "user",
-                    "message": {"role": "user", "content": [tool_result(result)]},
-                    "tool_use_result": details(result),
-                    "timestamp": self.now(),
-                }),
-            ),
+            SessionUpdate::Result(result, _) => self.result_below(task, result),
             SessionUpdate::Denied { call, reason } => {
                 self.lock().denied_below.push((*call).clone());
                 self.denied(call, *reason, Some(&task.id));
             }
             SessionUpdate::Stored(message) => {
                 self.stored_below(task, message);
+                // Calls that did not run end here.
+                message
+                    .tool_results()
+                    .for_each(|result| self.result_below(task, result));
                 if message.origin == Origin::Prompt {
                     self.prompt_below(task, message);
                 }
@@ -176,16 +172,41 @@ impl Speaker {
         }
     }
 
+    /// Tells the result of a call, once.
+    fn result_below(&self, task: &Task, result: &ToolResult) {
+        let is_open = {
+            let mut state = self.lock();
+            let answer = state.below.get_mut(&task.id);
+            answer.is_some_and(|answer| answer.calls.remove(&result.tool_use_id).is_some())
+        };
+        if is_open {
+            self.below(
+                task,
+                json!({
+                    "type": "user",
+                    "message": {"role": "user", "content": [tool_result(result)]},
+                    "tool_use_result": details(result),
+                    "timestamp": self.now(),
+                }),
+            );
+        }
+    }
+
     fn block_below(&self, task: &Task, block: &ContentBlock) {
         let (message, request_id) = {
-            let state = self.lock();
-            let is_call = matches!(block, ContentBlock::ToolUse(_));
-            let Some(answer) = state.below.get(&task.id) else {
+            let mut state = self.lock();
+            let forwards_words = state.forwards_words;
+            let Some(answer) = state.below.get_mut(&task.id) else {
                 return;
             };
-            if !is_call && !state.forwards_words {
-                return;
+            match block {
+                ContentBlock::ToolUse(call) => {
+                    answer.calls.insert(call.id.clone(), answer.blocks);
+                }
+                _ if !forwards_words => return,
+                _ => {}
             }
+            answer.blocks += 1;
             let Arriving {
                 id,
                 model,
