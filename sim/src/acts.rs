@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ah_agent::{Session, Stop};
-use ah_conversation::StoreError;
+use ah_conversation::{Origin, StoreError};
 use ah_store::Sessions;
 
 use crate::law::{Fault, unusable};
@@ -71,13 +71,18 @@ async fn back(
     };
     {
         let mut state = world.state();
+        let main = state.conversations.entry(None).or_default();
         // What a summary has kept is older than it: behind that, there is no summary.
-        let is_summarized = { state.requested.first() }.is_some_and(|first| first.id > message.id);
-        let at = { state.requested.iter() }
+        let is_summarized = { main.requested.first() }.is_some_and(|first| first.id > message.id);
+        let at = { main.requested.iter() }
             .position(|it| it.id == message.id)
             .filter(|_| !is_summarized);
-        let requested = at.map_or_else(Vec::new, |at| state.requested[..=at].to_vec());
-        state.requested = Arc::new(requested);
+        let mut requested = at.map_or_else(Vec::new, |at| main.requested[..=at].to_vec());
+        // An update stands behind what was said later.
+        if matches!(message.origin, Origin::Update(_)) {
+            requested.retain(|it| it.id <= message.id);
+        }
+        main.requested = Arc::new(requested);
     }
     store.checkout(message.id.clone()).await?;
     session.reload().await

@@ -25,6 +25,10 @@ pub enum Law {
     Undone,
     /// What watchers are shown is what is stored, and all of it.
     Shown,
+    /// A call that may change something runs only if hosts and hooks let it, with the input that they have seen.
+    Permitted,
+    /// All agents of a run together stay within its budget, but for the answer of each that is on its way.
+    Bounded,
     /// Each run ends.
     Ended,
     /// No store and no queue fails.

@@ -6,16 +6,24 @@
 //! ports, to show that they are found. `docs/simulation.md` says what is simulated and what is not.
 
 mod acts;
+mod agents;
+mod around;
 mod chance;
 mod disk;
 mod fleet;
+mod hooks;
+mod hosts;
 mod law;
 mod laws;
 mod model;
+mod opening;
+mod permits;
 mod plan;
 mod plant;
 mod play;
 mod process;
+mod program;
+mod remote;
 mod servers;
 mod store;
 mod tools;
@@ -28,11 +36,13 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
+pub use around::Around;
 pub use fleet::{FleetPlan, Step, Task};
 pub use law::{Fault, Law};
 pub use plan::{Act, DiskEvent, Injection, Plan, Process};
 pub use plant::PlantedFault;
 pub use play::{Playable, Played};
+pub use servers::count as servers;
 
 /// A play in which something does not hold, as short as it can be.
 #[derive(Debug, Clone)]
@@ -146,19 +156,25 @@ fn shortened(
 ) -> Failure {
     let law = |played: &Played| played.fault.as_ref().map(|fault| fault.law);
     let broken = law(&played);
-    'again: loop {
-        for simpler in plan.simpler() {
-            let other = simpler.play(plant);
-            if law(&other) == broken {
-                (plan, played) = (simpler, other);
-                continue 'again;
-            }
+    let (mut at, mut needed) = (0, 0);
+    loop {
+        let mut simpler = plan.simpler();
+        if needed == simpler.len() {
+            return Failure {
+                seed,
+                parts: plan.parts(),
+                played,
+            };
         }
-        return Failure {
-            seed,
-            parts: plan.parts(),
-            played,
-        };
+        // What was needed before is looked at again when all else is left out.
+        at %= simpler.len();
+        let without = simpler.swap_remove(at);
+        let other = without.play(plant);
+        if law(&other) == broken {
+            (plan, played, needed) = (without, other, 0);
+        } else {
+            (at, needed) = (at + 1, needed + 1);
+        }
     }
 }
 

@@ -4,15 +4,17 @@ use std::fmt;
 use std::sync::Arc;
 
 use ah_conversation::{
-    BlockStart, ContentBlock, Delta, ErrorClass, EventStream, Model, Provider, ProviderError,
-    ProviderExtras, Request, StopReason, StreamEvent, Usage,
+    BlockStart, ContentBlock, Delta, ErrorClass, EventStream, Message, Model, Provider,
+    ProviderError, ProviderExtras, Request, StopReason, StreamEvent, Usage,
 };
 use futures_util::StreamExt as _;
 use serde_json::json;
 
+use crate::agents;
 use crate::law::Law;
 use crate::laws;
 use crate::plant::PlantedFault;
+use crate::remote;
 use crate::workspace::FILES;
 use crate::world::{State, World};
 
@@ -39,7 +41,11 @@ impl Call {
     fn next(state: &mut State) -> Self {
         let other = if state.asks { "ask" } else { "read" };
         // One in five is of no tool.
-        let name = ["write", "edit", "read", other, "absent"][state.chance.below(5)];
+        let name = match state.has_agents && state.chance.one_in(4) {
+            true => "agent",
+            false if state.has_servers && state.chance.one_in(4) => remote::tool(),
+            false => ["write", "edit", "read", other, "absent"][state.chance.below(5)],
+        };
         state.calls += 1;
         let id = format!("call-{}", state.calls);
         if name == "ask" {
@@ -49,6 +55,7 @@ impl Call {
             return Self { name, id, input };
         }
         let input = match state.chance.below(40) {
+            _ if name == "agent" => agents::input(state).to_string(),
             0 => r#"{"file": 1, "te"#.to_owned(),
             1 => json!({"file": 1, "text": "long ".repeat(4_000)}).to_string(),
             _ => json!({"file": state.chance.below(FILES)}).to_string(),
@@ -61,7 +68,7 @@ impl Said {
     /// Returns the next answer.
     pub(crate) fn next(state: &mut State) -> Self {
         state.turns += 1;
-        let wants = !state.is_summary && state.rounds <= ROUNDS && !state.chance.one_in(6);
+        let wants = !state.asking().is_summary && state.rounds <= ROUNDS && !state.chance.one_in(6);
         let calls = match wants || state.planted(PlantedFault::CallsForEver, 1) {
             true => 1 + state.chance.below(3),
             false => 0,
@@ -112,28 +119,40 @@ impl Provider for WatchedModel {
             // Another process has the session; this one does not know it yet.
             return self.inner.stream(request);
         }
-        let has_enough = {
+        let (has_enough, asking) = {
             let mut state = world.state();
             state.rounds += 1;
-            state.giving = None;
-            let before = match state.is_summary {
-                true => Arc::default(),
-                false => state.requested.clone(),
-            };
+            let owner = |message: &Arc<Message>| state.owners.get(&message.id).cloned();
+            let asking = request.messages.iter().rev().find_map(owner).flatten();
+            // What asks for a summary is not stored.
+            let is_summary =
+                request.summary.is_some() || request.messages.last().and_then(owner).is_none();
+            state.asking.clone_from(&asking);
             let model = self.inner.model();
             let asked = (model.provider.clone(), model.name.clone());
-            let is_same_model = state.asked == asked;
-            if let Err(fault) = laws::request(&request.messages, &before, is_same_model) {
+            let conversation = state.asking();
+            conversation.giving = None;
+            conversation.is_summary = is_summary;
+            let before = match is_summary {
+                true => Arc::default(),
+                false => conversation.requested.clone(),
+            };
+            let is_same_model = conversation.asked == asked;
+            if let Err(fault) = laws::bounded(&state) {
                 state.fail(fault);
             }
-            if !state.is_summary {
-                state.requested = request.messages.clone();
-                state.asked = asked;
+            let conversation = state.asking();
+            if !is_summary {
+                conversation.requested = request.messages.clone();
+                conversation.asked = asked;
+            }
+            if let Err(fault) = laws::request(&request.messages, &before, is_same_model) {
+                state.fail(fault);
             }
             if state.rounds > MOST_ROUNDS {
                 state.fail(Law::Ended.broken(format!("a run has {MOST_ROUNDS} requests")));
             }
-            state.rounds > MOST_ROUNDS
+            (state.rounds > MOST_ROUNDS, asking)
         };
         if has_enough {
             return Box::pin(futures_util::stream::once(async move {
@@ -142,12 +161,19 @@ impl Provider for WatchedModel {
             }));
         }
         let request = sent(&mut world.state(), request);
-        let events = self.inner.stream(request);
+        let mut events = self.inner.stream(request);
+        let (present, conversation) = (world.clone(), asking.clone());
+        let events = futures_util::stream::poll_fn(move |context| {
+            // Answers to several agents may come at the same time.
+            present.state().asking.clone_from(&conversation);
+            events.poll_next_unpin(context)
+        });
         Box::pin(events.then(move |event| {
-            let world = world.clone();
+            let (world, asking) = (world.clone(), asking.clone());
             async move {
                 world.moment().await;
                 let mut state = world.state();
+                state.asking = asking;
                 if matches!(event, Ok(StreamEvent::Ended)) && !state.interrupt.is_cancelled() {
                     state.read_whole();
                 }
@@ -223,7 +249,8 @@ impl SimulatedModel {
             events.extend(block(index + 1, start, input));
         }
         let (cut, silent) = (state.mishap(12), state.mishap(12));
-        if cut || silent && state.will_be_stopped {
+        // An interrupt does not reach subagents in the background.
+        if cut || silent && state.will_be_stopped && state.asking.is_none() {
             events.truncate(1 + state.chance.below(events.len()));
             let (how, end) = match cut {
                 true => ("breaks off", End::Broken),

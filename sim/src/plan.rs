@@ -4,6 +4,7 @@ use std::fmt;
 
 use ah_conversation::MailKind;
 
+use crate::around::Around;
 use crate::chance::Chance;
 use crate::servers;
 
@@ -28,6 +29,8 @@ pub struct Process {
     pub is_calm: bool,
     /// Number of the server of its model; `None` for a model that needs none.
     pub server: Option<usize>,
+    /// Who and what takes part in it.
+    pub around: Around,
     /// What is done before its prompt.
     pub act: Act,
     /// What other processes queue before it begins.
@@ -64,6 +67,8 @@ pub enum Injection {
     PowerCut,
     /// The person interrupts the run.
     Interrupt,
+    /// Its host hangs up.
+    HangUp,
     /// Another process queues a message.
     Mail(MailKind),
 }
@@ -108,6 +113,7 @@ impl Process {
             seed,
             is_calm: true,
             server: None,
+            around: Around::default(),
             act: Act::Nothing,
             mail: Vec::new(),
             injection: None,
@@ -118,6 +124,12 @@ impl Process {
     /// Returns the same with less that comes upon it.
     pub(crate) fn simpler(&self) -> Vec<Self> {
         let mut simpler = Vec::new();
+        for around in self.around.simpler() {
+            simpler.push(Self {
+                around,
+                ..self.clone()
+            });
+        }
         let mut with = |change: fn(&mut Self)| {
             let mut process = self.clone();
             change(&mut process);
@@ -155,10 +167,11 @@ impl Process {
         } else {
             0
         };
-        Self {
+        let mut process = Self {
             seed: chance.next(),
             is_calm: false,
             server,
+            around: Around::new(chance),
             act: match chance.below(16) {
                 0..=5 => Act::TakeOver,
                 6 => Act::Summary,
@@ -173,6 +186,7 @@ impl Process {
                 2..=3 => Some((chance.below(MOMENTS), Injection::PowerCut)),
                 4 => Some((chance.below(MOMENTS), Injection::Interrupt)),
                 5 => Some((chance.below(MOMENTS), Injection::Mail(mail(chance)))),
+                6 => Some((chance.below(MOMENTS), Injection::HangUp)),
                 _ => None,
             },
             disk: match chance.below(12) {
@@ -181,7 +195,9 @@ impl Process {
                 3 => Some((chance.below(OPERATIONS), DiskEvent::Error)),
                 _ => None,
             },
-        }
+        };
+        process.around.host |= matches!(process.injection, Some((_, Injection::HangUp)));
+        process
     }
 }
 
@@ -194,6 +210,7 @@ impl fmt::Display for Process {
         if let Some(server) = self.server {
             write!(f, ", at {}", servers::name(server))?;
         }
+        self.around.fmt(f)?;
         match self.act {
             Act::Nothing => {}
             Act::TakeOver => write!(f, ", takes over")?,
@@ -210,6 +227,7 @@ impl fmt::Display for Process {
             Some((at, Injection::Kill)) => write!(f, ", killed at moment {at}")?,
             Some((at, Injection::PowerCut)) => write!(f, ", power cut at moment {at}")?,
             Some((at, Injection::Interrupt)) => write!(f, ", interrupted at moment {at}")?,
+            Some((at, Injection::HangUp)) => write!(f, ", its host hangs up at moment {at}")?,
             Some((at, Injection::Mail(kind))) => write!(f, ", mail ({kind:?}) at moment {at}")?,
         }
         match self.disk {

@@ -69,11 +69,21 @@ pub enum PlantedFault {
     CommitForgotten,
     /// Each worker begins the run of a schedule. The test does not look for it: two rarely look in the same moment.
     ScheduleTwice,
+    /// A call that a host has denied is allowed.
+    DenialIgnored,
+    /// What a hook has said against something is not heard.
+    HookUnheard,
+    /// A host is not told something.
+    HostNotTold,
+    /// A run is not told its budget.
+    BudgetForgotten,
+    /// A server that has died behind an effect is taken for one that was not called.
+    DeathHidden,
 }
 
 impl PlantedFault {
     /// Those that the test finds, each with the law that it breaks.
-    pub const ALL: [(Self, Law); 31] = [
+    pub const ALL: [(Self, Law); 36] = [
         (Self::UnwrittenAcknowledged, Law::Kept),
         (Self::MessageLost, Law::Kept),
         (Self::StartNotJournalled, Law::Reported),
@@ -105,6 +115,11 @@ impl PlantedFault {
         (Self::AnswerForgotten, Law::Answered),
         (Self::MailTakenEarly, Law::Delivered),
         (Self::CommitForgotten, Law::Kept),
+        (Self::DenialIgnored, Law::Permitted),
+        (Self::HookUnheard, Law::Permitted),
+        (Self::HostNotTold, Law::Shown),
+        (Self::BudgetForgotten, Law::Bounded),
+        (Self::DeathHidden, Law::Reported),
     ];
 
     /// Returns whether only fleets can show it.

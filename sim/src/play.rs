@@ -24,6 +24,10 @@ pub(crate) fn simpler<T: Clone>(
     process: impl Fn(&mut T) -> &mut Process,
 ) -> impl Iterator<Item = Vec<T>> {
     let mut plans = Vec::new();
+    if parts.len() > 2 {
+        let (first, last) = parts.split_at(parts.len() / 2);
+        plans.extend([first.to_vec(), last.to_vec()]);
+    }
     for at in 0..parts.len() {
         let mut fewer = parts.to_vec();
         fewer.remove(at);

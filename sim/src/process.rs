@@ -3,87 +3,30 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use std::{panic, thread};
 
-use ah_agent::hooks::{HookSession, Hooks};
-use ah_agent::{
-    Audience, Ports, Ready, RunOutcome, Session, SessionSettings, SessionUpdate, Stop, Toolbox,
-    Watcher, no_variables,
-};
-use ah_conversation::{
-    Clock, ContentBlock, EventKind, ExitReason, Message, MessageId, PatternRoots, PermissionMode,
-    PermissionUpdate, Permissions, Provider, Rulebook, Store as _, StoreError, Time,
-};
+use ah_agent::Stop;
+use ah_conversation::{ContentBlock, ExitReason, Message, Store as _, StoreError, Time};
 use ah_sandbox::sqlite::disk::mount;
-use ah_store::{Notice, OpenError, Paths, SessionStore, Sessions, Tree};
+use ah_store::{Notice, OpenError, Paths, SessionStore, Sessions};
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::disk::SimulatedDisk;
 use crate::law::{Fault, Law, unusable};
+use crate::opening::{opened, ports};
 use crate::plan::{Act, Plan, Process};
 use crate::plant::PlantedFault;
 use crate::play::{Playable, Played, simpler};
 use crate::store::{self, SimulatedStore};
 use crate::world::{Story, World};
-use crate::{acts, laws, model, tools, vendor};
+use crate::{acts, laws, program};
 
 /// Longest time that a process may take, in simulated time: one that takes longer does not end.
 pub(crate) const TOO_LONG: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The clock of all processes.
-struct SharedClock(Arc<World>);
-
-impl Clock for SharedClock {
-    fn now(&self) -> Time {
-        self.0.clock.now()
-    }
-
-    fn message_id(&self) -> MessageId {
-        let id = self.0.clock.message_id();
-        let mut state = self.0.state();
-        let last = state.acknowledged.last().cloned();
-        match last {
-            Some(last) if state.planted(PlantedFault::IdUsedTwice, 4) => last,
-            _ => id,
-        }
-    }
-}
-
-/// Notes what it is shown.
-pub(crate) struct Screen(Arc<World>);
-
-impl Watcher for Screen {
-    fn update(&self, update: SessionUpdate<'_>) {
-        let mut state = self.0.state();
-        match update {
-            SessionUpdate::Stored(message) => {
-                let mut message = message.clone();
-                if state.planted(PlantedFault::NotShown, 4) {
-                    return;
-                }
-                if state.planted(PlantedFault::ShownOtherwise, 4) {
-                    message.content.clear();
-                }
-                state.shown.push(Arc::new(message));
-            }
-            SessionUpdate::Asking { .. } => state.is_summary = false,
-            SessionUpdate::Happened(EventKind::CompactionTriggered { .. }) => {
-                state.is_summary = true;
-            }
-            _ => {}
-        }
-    }
-
-    fn ready(&self) -> Option<Ready<'_>> {
-        None
-    }
-}
-
-impl Rulebook for Screen {
-    fn save(&self, _: &PermissionUpdate) -> Result<(), String> {
-        Ok(())
-    }
-}
+/// Bytes of the stack on which a session is played.
+const STACK: usize = 64 << 20;
 
 /// Plays a plan, and then a process that nothing comes upon.
 ///
@@ -91,7 +34,6 @@ impl Rulebook for Screen {
 ///
 /// If there is no place for the files of a session.
 fn play(plan: &Plan, plant: Option<PlantedFault>) -> Played {
-    let runtime = runtime();
     let mut folder = folder();
     let paths = Sessions::in_folder(folder.path()).begun_at(Time(0));
     let workspace = self::folder();
@@ -101,7 +43,7 @@ fn play(plan: &Plan, plant: Option<PlantedFault>) -> Played {
     let calm = Process::calm(plan.processes.len() as u64);
     for process in plan.processes.iter().chain([&calm]) {
         let next = self::folder();
-        match runtime.block_on(live(&world, process, next.path())) {
+        match live(&world, process, next.path()) {
             Ok(Ended::Killed(paths)) => {
                 world.moved(paths);
                 drop(mounted);
@@ -121,7 +63,13 @@ fn play(plan: &Plan, plant: Option<PlantedFault>) -> Played {
 
 impl Playable for Plan {
     fn play(&self, plant: Option<PlantedFault>) -> Played {
-        play(self, plant)
+        // In builds for tests, the futures of nested agents do not fit into the stack of a test.
+        let roomy = thread::Builder::new().stack_size(STACK);
+        thread::scope(|scope| {
+            let playing = roomy.spawn_scoped(scope, || play(self, plant));
+            let played = playing.expect("there is room for a thread").join();
+            played.unwrap_or_else(|panic| panic::resume_unwind(panic))
+        })
     }
 
     fn simpler(&self) -> Vec<Self> {
@@ -158,7 +106,7 @@ enum Ended {
 }
 
 /// Runs a process to its end, and looks at what it has left: in `rest` if it is killed.
-async fn live(world: &Arc<World>, process: &Process, rest: &Path) -> Result<Ended, Fault> {
+fn live(world: &Arc<World>, process: &Process, rest: &Path) -> Result<Ended, Fault> {
     world.begin(process, rest);
     process.mail.iter().for_each(|kind| world.queue(*kind));
     if process.act == Act::Fork && !world.disk.is_off() {
@@ -167,7 +115,8 @@ async fn live(world: &Arc<World>, process: &Process, rest: &Path) -> Result<Ende
     let paths = world.paths();
     let ended = match world.disk.is_off() {
         true => None,
-        false => attempt(world, process, &paths).await?,
+        // With its runtime ends what it has not waited for.
+        false => runtime().block_on(attempt(world, process, &paths))?,
     };
     world.hear();
     let Some(ended) = ended.filter(|_| !world.disk.is_off()) else {
@@ -176,7 +125,7 @@ async fn live(world: &Arc<World>, process: &Process, rest: &Path) -> Result<Ende
     };
     world.disk.calm();
     let reason = match ended {
-        Ok(outcome) => outcome.reason,
+        Ok(reason) => reason,
         Err(_) if world.disk.has_failed() => {
             world
                 .state()
@@ -190,21 +139,41 @@ async fn live(world: &Arc<World>, process: &Process, rest: &Path) -> Result<Ende
     let state = world.state();
     laws::always(&all, &state)?;
     laws::shown(&all, &state)?;
+    let is_told = !state.hang_up.is_cancelled() && !world.disk.has_failed();
+    if process.around.host && is_told {
+        laws::told(&all, &state)?;
+    }
+    // A way back alone writes no line.
+    if process.around.host && is_told && state.acknowledged.len() > state.acknowledged_before {
+        laws::transcribed(&current(&paths)?, &program::transcript(&paths, &state))?;
+    }
     if reason == ExitReason::EndTurn {
-        laws::at_rest(&all, &state, process.injection.is_none())?;
+        let mail_is_due = process.injection.is_none() && !process.around.hooks;
+        laws::at_rest(&all, &state, mail_is_due)?;
     } else if *process == Process::calm(process.seed) {
         return Err(Law::Ended.broken("a run that nothing comes upon has not ended as it should"));
     }
     Ok(Ended::ByItself)
 }
 
-/// Returns all messages of a session that nobody has open.
+/// Returns all messages of a session that nobody has open, with those of its subagents.
 pub(crate) fn stored(paths: &Paths) -> Result<Vec<Message>, Fault> {
     let all = open(paths).and_then(|store| {
         store::now(store.load())?;
-        store::now(store.read(Tree::messages))
+        store::now(store.read(|tree| {
+            let heads = tree.heads()?.into_iter();
+            let messages = heads.map(|head| tree.message(&head.message.id));
+            messages.filter_map(Result::transpose).collect()
+        }))
     });
     all.map_err(|error| unusable(&error))
+}
+
+/// Returns the messages with which a session goes on: those before a summary, or what is as good as one, are not among them.
+fn current(paths: &Paths) -> Result<Vec<Arc<Message>>, Fault> {
+    let current = open(paths).and_then(|store| store::now(store.load()));
+    let current = current.map_err(|error| unusable(&error))?;
+    Ok(current.messages().to_vec())
 }
 
 /// Runs a process to its end; returns `None` if it is killed before.
@@ -212,7 +181,7 @@ async fn attempt(
     world: &Arc<World>,
     process: &Process,
     paths: &Paths,
-) -> Result<Option<Result<RunOutcome, StoreError>>, Fault> {
+) -> Result<Option<Result<ExitReason, StoreError>>, Fault> {
     let key = world.state().workspace.key();
     let opened = open(paths).and_then(|store| {
         store::now(store.seal_with(key))?;
@@ -257,24 +226,17 @@ async fn run(
     world: &Arc<World>,
     store: Arc<SessionStore>,
     process: &Process,
-) -> Result<RunOutcome, StoreError> {
-    let simulated = Arc::new(SimulatedStore {
-        world: world.clone(),
-        store: store.clone(),
-        session: store,
-    });
+) -> Result<ExitReason, StoreError> {
+    let simulated = Arc::new(SimulatedStore::of(world, store));
+    if process.around.host {
+        return program::hosted(world, simulated, process).await;
+    }
     let ports = ports(world, simulated.clone(), process);
-    let tools = Toolbox::new(tools::SimulatedTool::all(world));
     let stop = Stop::interrupt(world.state().interrupt.clone());
-    let settings = settings(world);
-    let (mut session, left) = if process.act == Act::TakeOver {
-        let mut session = Session::take_over(ports, tools, settings).await?;
-        let left = session.resume(&stop).await?;
-        (session, left)
-    } else {
-        let mut session = Session::open(ports, tools, settings).await?;
-        acts::perform(world, process.act, &simulated, &mut session, &stop).await?;
-        (session, None)
+    let mut session = opened(world, &simulated, ports, process, &stop).await?;
+    let left = match process.act {
+        Act::TakeOver => session.resume(&stop).await?,
+        _ => None,
     };
     let outcome = match left {
         Some(outcome) => outcome,
@@ -284,61 +246,5 @@ async fn run(
         }
     };
     session.close("other").await?;
-    Ok(outcome)
-}
-
-/// Returns what a session of a process works with.
-pub(crate) fn ports(world: &Arc<World>, store: Arc<SimulatedStore>, process: &Process) -> Ports {
-    let provider: Arc<dyn Provider> = match process.server {
-        Some(server) => vendor::connect(world, server),
-        None => Arc::new(model::SimulatedModel::new(world.clone())),
-    };
-    let provider = Arc::new(model::WatchedModel::new(world.clone(), provider));
-    let audience = Audience::watching(Arc::new(Screen(world.clone())));
-    ports_of(world, store, provider, audience)
-}
-
-/// Returns what a session works with that asks this model, and has this audience.
-pub(crate) fn ports_of(
-    world: &Arc<World>,
-    store: Arc<SimulatedStore>,
-    provider: Arc<dyn Provider>,
-    audience: Audience,
-) -> Ports {
-    Ports {
-        summarizer: provider.clone(),
-        provider,
-        store,
-        clock: Arc::new(SharedClock(world.clone())),
-        audience,
-        variables: no_variables(),
-        agent_id: None,
-        rules: Arc::new(Screen(world.clone())),
-        hooks: Hooks::new(Vec::new(), HookSession::default()),
-        pictures: ah_agent::unchecked_pictures(),
-        refusals: ah_agent::no_refusals(),
-        command_files: None,
-    }
-}
-
-/// Returns a model that needs no server, and an audience that also notes what it is shown.
-pub(crate) fn watched(world: &Arc<World>, audience: Audience) -> (Arc<dyn Provider>, Audience) {
-    let model = Arc::new(model::SimulatedModel::new(world.clone()));
-    let model = Arc::new(model::WatchedModel::new(world.clone(), model));
-    (model, audience.with_first(Arc::new(Screen(world.clone()))))
-}
-
-pub(crate) fn settings(world: &World) -> SessionSettings {
-    SessionSettings {
-        prompt: vec!["You are simulated.".to_owned()].into(),
-        permissions: Permissions {
-            mode: PermissionMode::BypassPermissions,
-            places: PatternRoots {
-                cwd: world.state().workspace.folder().to_owned(),
-                ..PatternRoots::default()
-            },
-            ..Permissions::default()
-        },
-        ..SessionSettings::default()
-    }
+    Ok(outcome.reason)
 }

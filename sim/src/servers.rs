@@ -3,7 +3,7 @@
 use ah_provider::presets::{self, Preset};
 
 /// Returns the number of servers that there are.
-pub(crate) fn count() -> usize {
+pub fn count() -> usize {
     presets::servers().count()
 }
 

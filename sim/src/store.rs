@@ -20,13 +20,25 @@ use crate::plant::PlantedFault;
 use crate::world::World;
 
 pub(crate) struct SimulatedStore {
-    pub(crate) world: Arc<World>,
-    pub(crate) store: Arc<dyn Store>,
+    world: Arc<World>,
+    store: Arc<dyn Store>,
     /// What all conversations of the session share.
-    pub(crate) session: Arc<SessionStore>,
+    session: Arc<SessionStore>,
+    /// The subagent whose conversation it is.
+    agent: Option<String>,
 }
 
 impl SimulatedStore {
+    /// Puts what may happen before the store of a session.
+    pub(crate) fn of(world: &Arc<World>, session: Arc<SessionStore>) -> Self {
+        Self {
+            world: world.clone(),
+            store: session.clone(),
+            session,
+            agent: None,
+        }
+    }
+
     /// Returns what the store has answered, unless the process was killed meanwhile.
     async fn alive<T>(&self, answer: Result<T, StoreError>) -> Result<T, StoreError> {
         self.world.hear();
@@ -171,8 +183,13 @@ impl Store for SimulatedStore {
             _ => None,
         });
         let ended: Vec<_> = ended.collect();
-        if records.iter().any(is_summary) {
-            self.world.state().requested = Arc::default();
+        {
+            let mut state = self.world.state();
+            if records.iter().any(is_summary) {
+                state.conversations.remove(&self.agent);
+            }
+            let owned = messages.iter().map(|id| (id.clone(), self.agent.clone()));
+            state.owners.extend(owned);
         }
         let records = self.kept(records);
         let appended = through(&self.session, self.store.append(records)).await;
@@ -212,6 +229,7 @@ impl Store for SimulatedStore {
     fn branch(self: Arc<Self>, branch: Branch) -> Arc<dyn Store> {
         Arc::new(Self {
             world: self.world.clone(),
+            agent: Some(branch.agent_id.clone()),
             store: self.store.clone().branch(branch),
             session: self.session.clone(),
         })

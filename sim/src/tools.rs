@@ -9,6 +9,7 @@ use ah_conversation::{
 use async_trait::async_trait;
 use serde_json::json;
 
+use crate::law::Law;
 use crate::laws::{looked, written};
 use crate::plant::PlantedFault;
 use crate::world::World;
@@ -123,6 +124,12 @@ impl Tool for SimulatedTool {
 
     async fn run(&self, call: &ToolUse, _: &Context) -> Output {
         self.world.moment().await;
+        if matches!(self.kind, Kind::Write | Kind::Edit) {
+            let mut state = self.world.state();
+            if let Some(fault) = state.permits.fault(call) {
+                state.fail(Law::Permitted.broken(fault));
+            }
+        }
         let text = match self.kind {
             Kind::Write | Kind::Edit => self.write(call),
             Kind::Read => self.look(call).await,

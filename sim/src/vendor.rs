@@ -195,7 +195,7 @@ impl Server {
         }
         state.tell(format!("{} {said}{what}", self.name));
         let model = body["model"].as_str().unwrap_or_default().to_owned();
-        state.giving = Some((self.name, turn, context.id, model));
+        state.asking().giving = Some((self.name, turn, context.id, model));
         incoming(200, pieces, how == 2)
     }
 }

@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use crate::chance::Chance;
 use crate::disk::SimulatedDisk;
 use crate::law::{Fault, Law};
+use crate::permits::Permits;
 use crate::plan::{Injection, Process};
 use crate::plant::PlantedFault;
 use crate::play::Played;
@@ -41,14 +42,14 @@ pub(crate) struct State {
     pub(crate) calls: usize,
     /// Answers in the present run.
     pub(crate) rounds: usize,
-    /// Messages of the last request.
-    pub(crate) requested: Arc<Vec<Arc<Message>>>,
-    /// Server and model that it went to.
-    pub(crate) asked: (String, String),
+    /// The main conversation, and those of subagents by their ids.
+    pub(crate) conversations: BTreeMap<Option<String>, Conversation>,
+    /// The conversation of each message that was to be stored.
+    pub(crate) owners: BTreeMap<MessageId, Option<String>>,
+    /// The conversation whose answer comes now.
+    pub(crate) asking: Option<String>,
     /// What servers have given in answers that were read whole, by their names.
     pub(crate) given: BTreeMap<&'static str, Given>,
-    /// The answer that is read, with its server, its id and its model.
-    pub(crate) giving: Option<(&'static str, Turn, String, String)>,
     /// The call that looked last.
     pub(crate) looked: Option<ToolUseId>,
     /// Calls that have had an effect.
@@ -59,8 +60,6 @@ pub(crate) struct State {
     pub(crate) shown: Vec<Arc<Message>>,
     /// Acknowledged messages before the present process.
     pub(crate) acknowledged_before: usize,
-    /// Whether a summary is asked for.
-    pub(crate) is_summary: bool,
     pub(crate) workspace: Workspace,
     /// Results of calls whose end was acknowledged.
     pub(crate) ended: Vec<(ToolUseId, String)>,
@@ -84,12 +83,42 @@ pub(crate) struct State {
     /// Whether the process is still to be killed or interrupted.
     pub(crate) will_be_stopped: bool,
     pub(crate) interrupt: CancellationToken,
+    /// The host hangs up.
+    pub(crate) hang_up: CancellationToken,
+    pub(crate) permits: Permits,
+    /// What the host of the present process was told.
+    pub(crate) told: Vec<ah_protocol::Message>,
+    /// Whether there are subagents.
+    pub(crate) has_agents: bool,
+    /// Whether there is an MCP server.
+    pub(crate) has_servers: bool,
+    /// Ids of subagents.
+    pub(crate) agents: Vec<String>,
+    /// The call in which each call of a subagent was made, and the id of the subagent.
+    pub(crate) below: BTreeMap<ToolUseId, (ToolUseId, String)>,
+    /// Most tokens of the run.
+    pub(crate) budget: Option<u64>,
+    /// Tokens of the answers of the run that were stored.
+    pub(crate) spent: u64,
     /// Whether the model of the present process is there, and ends what it says.
     pub(crate) is_calm: bool,
     /// Where the session is.
     paths: Paths,
     story: Story,
     pub(crate) fault: Option<Fault>,
+}
+
+/// What is known of a conversation.
+#[derive(Default)]
+pub(crate) struct Conversation {
+    /// Messages of the last request.
+    pub(crate) requested: Arc<Vec<Arc<Message>>>,
+    /// Server and model that it went to.
+    pub(crate) asked: (String, String),
+    /// The answer that is read, with its server, its id and its model.
+    pub(crate) giving: Option<(&'static str, Turn, String, String)>,
+    /// Whether a summary is asked for.
+    pub(crate) is_summary: bool,
 }
 
 /// What happens, a line each.
@@ -127,9 +156,22 @@ impl State {
         self.fault.get_or_insert(fault);
     }
 
+    /// Returns the id of a subagent that there was, now and then.
+    pub(crate) fn known_agent(&mut self) -> Option<String> {
+        let wants = self.chance.one_in(3);
+        let at = self.chance.below(self.agents.len() + 1);
+        { self.agents.get(at) }.filter(|_| wants).cloned()
+    }
+
+    /// Returns the conversation whose answer comes now.
+    pub(crate) fn asking(&mut self) -> &mut Conversation {
+        let asking = self.asking.clone();
+        self.conversations.entry(asking).or_default()
+    }
+
     /// An answer has been read whole: its server expects what it has given.
     pub(crate) fn read_whole(&mut self) {
-        if let Some((server, turn, id, model)) = self.giving.take() {
+        if let Some((server, turn, id, model)) = self.asking().giving.take() {
             let given = self.given.entry(server).or_default();
             given.note(&turn, &id, &model);
         }
@@ -143,6 +185,13 @@ impl State {
     /// Returns whether a fault is planted, and shows itself now: once in `times`.
     pub(crate) fn planted(&mut self, plant: PlantedFault, times: usize) -> bool {
         self.plant == Some(plant) && self.chance.one_in(times)
+    }
+}
+
+/// Gives way, so that a host is heard before anything else happens.
+async fn heard() {
+    for _ in 0..3 {
+        tokio::task::yield_now().await;
     }
 }
 
@@ -160,16 +209,15 @@ impl World {
             turns: 0,
             calls: 0,
             rounds: 0,
-            requested: Arc::default(),
-            asked: Default::default(),
+            conversations: BTreeMap::new(),
+            owners: BTreeMap::new(),
+            asking: None,
             given: BTreeMap::new(),
-            giving: None,
             looked: None,
             ledger: Vec::new(),
             acknowledged: Vec::new(),
             shown: Vec::new(),
             acknowledged_before: 0,
-            is_summary: false,
             workspace: Workspace::at(workspace),
             ended: Vec::new(),
             late: Vec::new(),
@@ -183,6 +231,15 @@ impl World {
             injection: None,
             will_be_stopped: false,
             interrupt: CancellationToken::new(),
+            hang_up: CancellationToken::new(),
+            permits: Permits::default(),
+            has_agents: false,
+            has_servers: false,
+            agents: Vec::new(),
+            below: BTreeMap::new(),
+            budget: None,
+            spent: 0,
+            told: Vec::new(),
             is_calm: false,
             paths,
             story,
@@ -234,13 +291,25 @@ impl World {
                 self.gone().await;
             }
             Some((_, Injection::Interrupt)) => {
-                let mut state = self.state();
-                state.will_be_stopped = false;
-                state.tell("it is interrupted".to_owned());
-                state.interrupt.cancel();
+                self.stopped("it is interrupted", |state| &state.interrupt);
+                heard().await;
+            }
+            Some((_, Injection::HangUp)) => {
+                self.stopped("its host hangs up", |state| &state.hang_up);
+                // Nobody wants any more what it has asked for.
+                self.state().interrupt.cancel();
+                heard().await;
             }
             Some((_, Injection::Mail(kind))) => self.queue(kind),
         }
+    }
+
+    /// Somebody wants no more.
+    fn stopped(&self, how: &str, token: fn(&State) -> &CancellationToken) {
+        let mut state = self.state();
+        state.will_be_stopped = false;
+        state.tell(how.to_owned());
+        token(&state).cancel();
     }
 
     /// The process is dead: nothing that it waits for comes.
@@ -307,20 +376,25 @@ impl World {
         state.entered += 1;
         state.rounds = 0;
         state.late.clear();
-        state.is_summary = false;
+        state.asking = None;
         state.shown.clear();
         state.workspace.begin();
         state.acknowledged_before = state.acknowledged.len();
         state.moments = 0;
         state.injection = process.injection;
-        state.will_be_stopped = matches!(
-            process.injection,
-            Some((
-                _,
-                Injection::Kill | Injection::PowerCut | Injection::Interrupt
-            ))
-        );
+        state.will_be_stopped = match process.injection {
+            Some((_, Injection::Kill | Injection::PowerCut | Injection::Interrupt)) => true,
+            Some((_, Injection::HangUp)) => process.around.host,
+            Some((_, Injection::Mail(_))) | None => false,
+        };
         state.interrupt = CancellationToken::new();
+        state.hang_up = CancellationToken::new();
+        state.permits = Permits::of(process.around);
+        state.has_agents = process.around.agents;
+        state.has_servers = process.around.servers;
+        state.budget = process.around.tokens;
+        state.spent = 0;
+        state.told.clear();
     }
 
     pub(crate) fn paths(&self) -> Paths {

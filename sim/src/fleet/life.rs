@@ -22,8 +22,8 @@ use tokio::time::{Sleep, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::shared::Shared;
+use crate::opening::{ports_of, settings, watched};
 use crate::plan::Process;
-use crate::process::{ports_of, settings, watched};
 use crate::store::SimulatedStore;
 use crate::tools;
 
@@ -156,15 +156,11 @@ impl Surroundings for Begun {
             "session {number} goes on, attempt {}",
             run.attempt
         ));
-        let simulated = Arc::new(SimulatedStore {
-            world: world.clone(),
-            store: with.store.clone(),
-            session: with.store,
-        });
+        let simulated = Arc::new(SimulatedStore::of(&world, with.store));
         let (model, audience) = watched(&world, with.audience);
         let ports = ports_of(&world, simulated, (with.around)(model), audience);
         let tools = Toolbox::new(tools::SimulatedTool::all(&world));
-        let mut session = Session::take_over(ports, tools, settings(&world)).await?;
+        let mut session = Session::take_over(ports, tools, settings(&world, &process)).await?;
         let outcome = session.resume(stop).await?;
         session.close("other").await?;
         let how = outcome

@@ -1,8 +1,10 @@
 //! Sessions from numbers: all hold, each planted fault is found, and the same number gives the same story.
 
+mod found;
+
 use ah_sim::{
-    Act, DiskEvent, FleetPlan, Plan, PlantedFault, Playable as _, Played, Process, Step, Task,
-    chaos, search, session, story,
+    Act, Around, DiskEvent, FleetPlan, Injection, Plan, PlantedFault, Playable as _, Played,
+    Process, Step, Task, chaos, search, session, story,
 };
 
 /// Turns of a usual run; `cargo xtask sim` plays more.
@@ -65,17 +67,52 @@ fn a_number_is_a_session() {
     }
 }
 
+/// A host was waited for that had hung up without an answer.
+#[test]
+fn nobody_waits_for_a_host_that_has_hung_up() {
+    let around = Around {
+        host: true,
+        ..Around::default()
+    };
+    // So late that it hangs up when it is asked, and answers no more.
+    let stories = (0..40).map(|seed| {
+        let process = Process {
+            seed,
+            around,
+            injection: Some((1_000, Injection::HangUp)),
+            ..quiet()
+        };
+        let played = Plan {
+            processes: vec![process],
+        }
+        .play(None);
+        assert_eq!(played.fault, None, "{:#?}", played.story);
+        played.story
+    });
+    let is_silent = |line: &String| line.starts_with("nobody answers");
+    assert!(stories.filter(|story| story.iter().any(is_silent)).count() > 3);
+}
+
+/// A process that nothing comes upon.
+fn quiet() -> Process {
+    Process {
+        seed: 0,
+        is_calm: false,
+        server: None,
+        around: Around::default(),
+        act: Act::Nothing,
+        mail: Vec::new(),
+        injection: None,
+        disk: None,
+    }
+}
+
 /// A change that gives a row back is stored behind that row: its failure was not told, and runs were acknowledged that no queue had.
 #[test]
 fn what_is_acknowledged_is_there_whichever_operation_of_the_disk_fails() {
     let process = |operation, event| Process {
-        seed: 0,
-        is_calm: false,
-        server: None,
-        act: Act::Nothing,
-        mail: Vec::new(),
-        injection: None,
         disk: Some((operation, event)),
+        ..quiet()
     };
     for event in [DiskEvent::Full, DiskEvent::Error, DiskEvent::PowerCut] {
         let holds = |operation, played: &Played| {
