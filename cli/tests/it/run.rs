@@ -92,7 +92,7 @@ Done.
 stderr:
 >>> go
 ✗ no_such_tool (<n>s)
-  there is no tool `no_such_tool`; the tools are read, write, edit, bash, grep,
+  there is no tool `no_such_tool`; the tools are read, write, edit, bash, grep,…
 
 ✗ read (<n>s)
   missing
@@ -100,7 +100,7 @@ stderr:
 
 ✗ edit (<n>s)
   3
-  validation error: "old_string" is a required property; "new_string" is a requi
+  validation error: "old_string" is a required property; "new_string" is a requ…
 
 write (<n>s)
   new

@@ -44,7 +44,7 @@ fn an_untrusted_project_neither_runs_nor_redirects() {
         hint: use --trust for one run, or add it to `trustedFolders` in your own settings
         ✗ Bash (<n>s)
           $ touch ran
-          Permission to use Bash was denied: it needs to be allowed, and nobody can be a
+          Permission to use Bash was denied: it needs to be allowed, and nobody can be …
         exit code 0
         ");
     assert!(!world.file("ran").exists());
