@@ -13,6 +13,8 @@ const TURNS: usize = 5_000;
 const CHAOS: u64 = 5;
 /// Sessions in which a planted fault has to show itself.
 const SESSIONS: u64 = 300;
+/// One in so many planted faults is also told as a short story.
+const SHORTENED: usize = 4;
 /// What a story says of the disk that refuses something.
 const EVENTS: [&str; 3] = ["the disk is full", "the disk fails once", "the power fails"];
 
@@ -39,7 +41,7 @@ fn an_answer_outlives_the_worker_that_has_taken_it() {
 
 #[test]
 fn each_planted_fault_is_found_by_its_law_and_told_as_a_short_story() {
-    for (plant, law) in PlantedFault::ALL {
+    for (at, (plant, law)) in PlantedFault::ALL.into_iter().enumerate() {
         let breaks = |played: &Played| played.fault.as_ref().is_some_and(|it| it.law == law);
         // Sessions first: a fleet takes more to tell.
         let (fleets, sessions): (Vec<_>, Vec<_>) = (0..SESSIONS).partition(|seed| seed % 8 == 7);
@@ -49,8 +51,12 @@ fn each_planted_fault_is_found_by_its_law_and_told_as_a_short_story() {
         };
         let seed = seeds.find(|seed| breaks(&story(*seed, Some(plant))));
         let seed = seed.unwrap_or_else(|| panic!("{plant:?} is not found"));
-        if plant.is_of_fleet() && plant != PlantedFault::RunForgotten {
-            // What makes plays shorter is the same for all; one of a fleet takes ten times as long as one of a session.
+        // What makes plays shorter is the same for all, and takes longer than all else; of a fleet ten times as long.
+        let is_told = match plant.is_of_fleet() {
+            true => plant == PlantedFault::RunForgotten,
+            false => at % SHORTENED == 0,
+        };
+        if !is_told {
             continue;
         }
         let found = session(seed, Some(plant)).expect_err("it is found again");
