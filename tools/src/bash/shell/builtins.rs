@@ -37,7 +37,8 @@ pub(super) fn sets(words: &[Word]) -> Option<Sets> {
                 .text
                 .clone()
                 .filter(|name| is_name(name))?;
-            named(vec![name, "OPTARG".to_owned(), "OPTIND".to_owned()])
+            // It sets `OPTIND` to a number.
+            named(vec![name, "OPTARG".to_owned()])
         }
         "unset" => {
             let is_plain = |text: &str| is_name(text) || matches!(text, "-v" | "-f");
@@ -46,7 +47,12 @@ pub(super) fn sets(words: &[Word]) -> Option<Sets> {
                 .all(|text| text.is_some_and(is_plain))
                 .then(Sets::default);
         }
-        "export" | "declare" | "typeset" | "local" | "readonly" => declared(arguments)?,
+        "export" | "readonly" => declared(arguments)?,
+        "declare" | "typeset" | "local" => {
+            let sets = declared(arguments)?;
+            let has_list = sets.assignments.iter().any(Word::may_set_list);
+            (!has_list).then_some(sets)?
+        }
         "set" if has_keywords(arguments) => return None,
         "wait" if has_option(arguments, 'p') => return None,
         _ => Sets::default(),

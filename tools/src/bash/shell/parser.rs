@@ -268,6 +268,11 @@ impl<'a, 'p> Parser<'a, 'p> {
                 Some(_) => {}
             }
             let word = self.word()?;
+            // `{x}>file` sets a variable, and evaluates the place in `{x[y]}>file`.
+            let is_variable = word.raw.starts_with('{') && word.raw.ends_with('}');
+            if is_variable && word.raw.len() > 2 && self.rest.starts_with(['<', '>']) {
+                return None;
+            }
             if words.is_empty()
                 && word.is_bare()
                 && let Some(taken) = self.keyword(&word.raw)

@@ -116,6 +116,9 @@ const STEERING: [&str; 58] = [
     "_JAVA_OPTIONS",
 ];
 
+/// Variables that bash keeps as numbers, so that it evaluates what they are set to: `RANDOM='a[$(rm x)]'` runs `rm`.
+pub(super) const NUMBERS: [&str; 4] = ["HISTCMD", "OPTIND", "RANDOM", "SRANDOM"];
+
 /// Words that are harmless in the value of such a variable. A last `*` stands for any ending.
 const HARMLESS_VALUES: [(&str, &[&str]); 15] = [
     (
@@ -297,6 +300,15 @@ impl Word {
         self.is_assignment() && place.is_some_and(|place| !is_number(place))
     }
 
+    /// Whether the value that it sets may be a list in brackets: `declare` takes it for one if the variable is an array.
+    pub fn may_set_list(&self) -> bool {
+        let value = self.raw.split_once('=').map_or("", |(_, value)| value);
+        let is_open = value
+            .trim_start_matches(['"', '\''])
+            .starts_with(['(', '$', '`', '{', '\\']);
+        is_open || self.text.as_deref().is_some_and(|text| text.contains("=("))
+    }
+
     /// Whether its text, or a part that is known, holds what an expression would run: a subscript with a command.
     pub fn holds_expression(&self) -> bool {
         let holds = |text: &str| text.contains('[') && text.contains(['$', '`']);
@@ -350,9 +362,13 @@ impl Word {
         if self.computes_place() {
             return true;
         }
+        let value = self.text.as_deref().and_then(|text| text.split_once('='));
         if name == "IFS" {
-            let value = self.text.as_deref().and_then(|text| text.split_once('='));
             return !value.is_some_and(|(_, value)| value.trim_matches(SEPARATORS).is_empty());
+        }
+        if NUMBERS.contains(&name) {
+            let is_number = |value: &str| value.bytes().all(|byte| byte.is_ascii_digit());
+            return !value.is_some_and(|(_, value)| is_number(value));
         }
         let upper = name.to_ascii_uppercase();
         // npm takes its variables in any case.
@@ -366,7 +382,6 @@ impl Word {
         }
         let mut harmless = HARMLESS_VALUES.iter();
         let harmless = harmless.find(|(pattern, _)| is_like(pattern, name));
-        let value = self.text.as_deref().and_then(|text| text.split_once('='));
         let (Some((_, value)), Some((_, words)), false) =
             (value, harmless, self.raw.contains("+="))
         else {
@@ -397,7 +412,9 @@ pub(super) fn is_name(text: &str) -> bool {
 
 /// Whether a variable with this name, set to something that is known only at run time, has programs start any other.
 pub(super) fn may_steer(name: &str) -> bool {
-    RUN.contains(&name) || STEERING.iter().any(|pattern| is_like(pattern, name))
+    NUMBERS.contains(&name)
+        || RUN.contains(&name)
+        || STEERING.iter().any(|pattern| is_like(pattern, name))
 }
 
 /// Whether a value, or a part of it that becomes a word of its own, begins like an option.

@@ -7,7 +7,28 @@ use super::super::Analysis;
 use super::*;
 
 /// Lines that run `rm` where a value, a name or a callback is evaluated.
-const RUN: [&str; 51] = [
+const RUN: [&str; 72] = [
+    "RANDOM='b[$(rm x)]'",
+    "HISTCMD='b[$(rm x)]'",
+    "SRANDOM='b[$(rm x)]'",
+    "OPTIND+='b[$(rm x)]'",
+    "p='b['; q='$(rm x)]'; OPTIND=$p$q",
+    "read OPTIND <<< 'b[$(rm x)]'",
+    "echo 'b[$(rm x)]' | while read -r OPTIND; do true; done",
+    "printf -v RANDOM %s 'b[$(rm x)]'",
+    "mapfile -t OPTIND <<< 'b[$(rm x)]'",
+    "y='b[$(rm x)]'; export OPTIND=$y",
+    "y='b[$(rm x)]'; readonly \"OPTIND=$y\"",
+    "y='b[$(rm x)]'; bash -c 'OPTIND=$y'",
+    "getopts x OPTIND",
+    "read y <<< 'b[$(rm x)]'; echo {a[y]}>sub/x",
+    "read y <<< 'b[$(rm x)]'; true {a[y]}<&0",
+    "read y <<< 'b[$(rm x)]'; exec {a[y]}>&1",
+    "read -a a <<< x; declare 'a=([$(rm x)]=1)'",
+    "y='($(rm x))'; declare -a a; declare a=$y",
+    "y='($(rm x))'; a[0]=1; typeset -g a=\"\"$y",
+    "y='$(rm x))'; a[0]=1; declare a='('\"$y\"",
+    "y='($(rm x))'; declare DIRSTACK+=$y",
     "y='b[$(rm x)]'; test -v 'a[y]'",
     "y='b[$(rm x)]'; [ -v 'a[y]' ]",
     "y='b[`rm x`]'; [ ! -v 'a[y]' ]",
@@ -110,7 +131,10 @@ const EDIT: [&str; 10] = [
 ];
 
 /// Everyday lines.
-const EVERYDAY: [&str; 38] = [
+const EVERYDAY: [&str; 41] = [
+    "OPTIND=1; while getopts ab: option; do echo $option; done",
+    "RANDOM=42; echo $RANDOM",
+    "declare -r dir=/tmp x=\"a b\"; echo $dir",
     "test -f notes && echo yes",
     "[ -n x ] && [ 1 -eq 2 ]",
     "[ -v HOME ] && echo set",
