@@ -16,7 +16,7 @@ mod tool_block;
 pub mod wrap;
 
 use std::borrow::Cow;
-use std::io::{IsTerminal as _, stderr, stdin, stdout};
+use std::io::{self, IsTerminal as _, Write, stderr, stdin, stdout};
 
 use ah_config::{Config, Keeping, Origin, Sourced};
 
@@ -53,6 +53,24 @@ pub fn shown(text: &str) -> Cow<'_, str> {
         Cow::Owned(glyphs::fit(&neutralise(text)).into_owned())
     } else {
         Cow::Borrowed(text)
+    }
+}
+
+/// Standard output for whole lines that programs read; on a terminal they are as [`shown`] returns them. JSON stays JSON.
+#[derive(Debug, Clone, Copy)]
+pub struct Lines;
+
+impl Write for Lines {
+    fn write(&mut self, lines: &[u8]) -> io::Result<usize> {
+        match stdout().is_terminal() {
+            true => stdout().write_all(shown(&String::from_utf8_lossy(lines)).as_bytes())?,
+            false => stdout().write_all(lines)?,
+        }
+        Ok(lines.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        stdout().flush()
     }
 }
 

@@ -18,7 +18,7 @@ use ah_engine::{Opened, Opening};
 use ah_protocol::stream_json::{Source, error_text, is_local};
 use ah_terminal::print::events::Events;
 use ah_terminal::print::text::{Text, View};
-use ah_terminal::print::{Look, Outlet, Screen, asks, patient};
+use ah_terminal::print::{Lines, Look, Outlet, Screen, asks, patient};
 use ah_terminal::repl::{self, Display, End, PlainStyle};
 use ah_terminal::signals::{Signals, leave};
 use ah_terminal::{exit, report, tell_notices, warn};
@@ -213,7 +213,7 @@ async fn finish(
     session.close("other").await?;
     if let Some(answer) = &outcome.structured {
         // A closed output is reported below.
-        let _ = writeln!(std::io::stdout(), "{answer}");
+        let _ = Lines.write_all(format!("{answer}\n").as_bytes());
     }
     if let Some(error) = outlet.error() {
         return Err(exit::output_error(error));
@@ -223,7 +223,7 @@ async fn finish(
     {
         // Where the original prints it: programs look for its words there.
         let text = error_text(error, &model);
-        let _ = writeln!(std::io::stdout(), "{text}");
+        let _ = Lines.write_all(format!("{text}\n").as_bytes());
     } else if let Some(failure) = &outcome.failure {
         report(&Error::failure(failure.to_string()).maybe_hint(failure.hint()));
     }

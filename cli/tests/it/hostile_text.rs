@@ -126,6 +126,30 @@ fn a_transcript_is_shown_with_its_characters_written_out() {
 }
 
 #[test]
+fn the_answer_and_the_failure_of_a_run_are_written_out_in_every_format() {
+    let world = World::new();
+    let failed = json!({"error": {"status": 400, "type": HOSTILE, "message": HOSTILE}});
+    for (name, turn) in [("answer", json!({"text": HOSTILE})), ("failure", failed)] {
+        let file = format!("{name}.json");
+        world.write(&file, json!({"turns": [turn]}).to_string());
+        let model = format!("script:{}", world.file(&file).display());
+        for line in [
+            &["-p"][..],
+            &["-p", "--output-format", "json"],
+            &["-p", "--output-format", "json", "--verbose"],
+            &["-p", "--output-format", "stream-json", "--verbose"],
+            &["--output-format", "text"],
+            &["--output-format", "events"],
+        ] {
+            let words = line.iter().copied().chain(["-n", "-m", &model, "go"]);
+            let seen = on_a_terminal(world.as_typed(words));
+            assert!(seen.contains("<U+202E>"), "{name} {line:?}: {seen}");
+            assert_harmless(line, &seen);
+        }
+    }
+}
+
+#[test]
 fn a_question_writes_out_what_nothing_shows() {
     let world = World::new();
     let choice = json!({"questions": [{

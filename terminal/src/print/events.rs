@@ -3,7 +3,7 @@
 use ah_agent::{Ready, SessionUpdate, Watcher};
 use ah_conversation::{Event, EventKind, json, neutralise};
 
-use super::Screen;
+use super::{Screen, shown};
 
 /// Shows a run as JSON lines.
 pub struct Events {
@@ -29,9 +29,8 @@ impl Watcher for Events {
             kind: kind.into_owned(),
             timestamp: jiff::Timestamp::now().as_second(),
         };
-        let mut line = json::line(&event).into_bytes();
-        line.push(b'\n');
-        self.screen.answer(&line);
+        let line = json::line(&event) + "\n";
+        self.screen.answer(shown(&line).as_bytes());
         if matches!(event.kind, EventKind::AgentEnd { .. }) {
             self.screen.flush();
         }

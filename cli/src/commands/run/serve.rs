@@ -10,6 +10,7 @@ use ah_engine::assemble::HostExtensions;
 use ah_engine::serve::{ServeRequest, serve_host};
 use ah_protocol::stream_json::{Served, Source, Streams};
 use ah_terminal::exit::{self, output_error};
+use ah_terminal::print::Lines;
 use ah_terminal::signals::Signals;
 
 use serde_json::Value;
@@ -32,7 +33,7 @@ pub async fn perform(
     let format = options.output.output_format.unwrap_or_default();
     let lines = BufferedLines::default();
     let output: Box<dyn Write + Send> = match (format, options.output.verbose) {
-        (OutputFormat::StreamJson, _) => Box::new(io::stdout()),
+        (OutputFormat::StreamJson, _) => Box::new(Lines),
         (_, keeps_all) => Box::new(LineBuffer {
             lines: lines.clone(),
             keeps_all,
@@ -105,7 +106,7 @@ impl BufferedLines {
         match result {
             Some(Ok(result)) => match result["result"].as_str() {
                 Some("") | None => Ok(()),
-                Some(text) => writeln!(io::stdout().lock(), "{text}"),
+                Some(text) => Lines.write_all(format!("{text}\n").as_bytes()),
             },
             _ => Ok(()),
         }
@@ -114,16 +115,11 @@ impl BufferedLines {
     /// Prints the last line, or all lines as an array.
     fn print(&self, all: bool) -> io::Result<()> {
         let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut out = io::stdout().lock();
-        match (all, &lines[..]) {
-            (false, [.., last]) => out.write_all(last)?,
+        let joined = match (all, &lines[..]) {
+            (false, [.., last]) => last.clone(),
             (false, []) => return Ok(()),
-            (true, lines) => {
-                out.write_all(b"[")?;
-                out.write_all(&lines.join(&b","[..]))?;
-                out.write_all(b"]")?;
-            }
-        }
-        out.write_all(b"\n")
+            (true, lines) => [&b"["[..], &lines.join(&b","[..]), b"]"].concat(),
+        };
+        Lines.write_all(&[&joined[..], b"\n"].concat())
     }
 }
