@@ -15,13 +15,13 @@ use ah_config::{Config, Error};
 use ah_conversation::{Clock as _, Environment, SessionId};
 use ah_ids::SystemClock;
 use ah_store::fleet::{Fleet, Timing};
-use ah_store::{LocalFleet, OpenError, Paths, SessionStore};
+use ah_store::{LocalFleet, Notice, OpenError, Paths, SessionStore};
 use rustix::fs::OFlags;
 use tokio::time::sleep;
 
 use self::session_files::{copy, in_folder, remove, rename, unwritable};
 use crate::carried::{Files, Home, capture, place};
-use ah_engine::sessions::folders::{known_sessions, sessions};
+use ah_engine::sessions::folders::{known_sessions, seal_key, sessions};
 use ah_engine::sessions::place::disown;
 
 /// Folder beside the sessions with those that are leaving.
@@ -71,7 +71,7 @@ pub async fn away(config: &Config, from: Source, to: Destination) -> Result<Move
             (paths, left, removed) = leave(config, &wanted).await?;
             Held::Files(paths)
         }
-        Source::Store(fleet, session) => Held::lease(fleet, &session).await?,
+        Source::Store(fleet, session) => Held::lease(config, fleet, &session).await?,
         Source::File(file) => {
             // Anybody may have made it.
             let held = Held::file(file)?;
@@ -127,7 +127,7 @@ pub async fn home(config: &Config, from: Source) -> Result<Moved, Error> {
             Some(paths) => (Held::Files(paths), true),
             None => bring(config, &wanted, &coming).await?,
         },
-        Source::Store(fleet, session) => (Held::lease(fleet, &session).await?, false),
+        Source::Store(fleet, session) => (Held::lease(config, fleet, &session).await?, false),
         Source::File(file) => (Held::file(file)?, true),
     };
     let session = id_of(held.paths())?;
@@ -253,7 +253,11 @@ impl Held {
     }
 
     /// Leases a session, so that nobody continues it, and copies it.
-    async fn lease(fleet: Arc<dyn Fleet>, session: &SessionId) -> Result<Self, Error> {
+    async fn lease(
+        config: &Config,
+        fleet: Arc<dyn Fleet>,
+        session: &SessionId,
+    ) -> Result<Self, Error> {
         let runs = fleet.runs(Some(session), 1000).await?;
         if runs
             .iter()
@@ -264,7 +268,8 @@ impl Held {
         let me = format!("move-{}", SystemClock::default().message_id());
         let store = open(&fleet, session, &me).await?;
         let scratch = scratch()?;
-        let copy = in_folder(scratch.path(), session);
+        let key = seal_key(config.home.as_deref());
+        let copy = in_folder(scratch.path(), session).sealed_by(key);
         let contents = match Files::of(&store).await? {
             Some(files) => files.contents(),
             None => Vec::new(),
@@ -346,7 +351,7 @@ async fn leave(
     let store = SessionStore::open(&paths).map_err(busy)?;
     let removed = match all.is_own(&session) {
         true => None,
-        false => disown(&store).await?,
+        false => disown(&store).await?.or(told(&store).await),
     };
     let mut left = Vec::new();
     if has_left {
@@ -364,6 +369,13 @@ async fn leave(
     let there = in_folder(&leaving, &session);
     rename(&paths, &there)?;
     Ok((there, left, removed))
+}
+
+/// Returns what there is to tell of mail that its user has not sent.
+async fn told(store: &SessionStore) -> Option<String> {
+    let mut notices = store.take_notices().await.into_iter();
+    let mail = notices.find(|notice| matches!(notice, Notice::QueuedByOthers { .. }));
+    mail.map(|notice| notice.to_string())
 }
 
 /// Puts a session of the folder's workers among those that are coming; returns whether it is somebody else's.

@@ -21,6 +21,11 @@ impl KnownSessions {
         Self { path: path.into() }
     }
 
+    /// Returns the path of the key of the user's seals, which is beside the list.
+    pub fn key(&self) -> PathBuf {
+        self.path.with_file_name("seal")
+    }
+
     /// Reads the ids in the list.
     pub(crate) fn ids(&self) -> HashSet<String> {
         let text = fs::read_to_string(&self.path).unwrap_or_default();

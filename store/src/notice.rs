@@ -24,6 +24,13 @@ pub enum Notice {
         /// Queued messages recovered, read ones included.
         messages: usize,
     },
+    /// Queued messages that this user has not sent were removed.
+    QueuedByOthers {
+        /// Number of them.
+        count: usize,
+        /// Beginning of the first.
+        first: String,
+    },
     /// The write-ahead log was unreadable; the latest writes may be lost.
     LogLost {
         /// Path of the unreadable file.
@@ -50,6 +57,10 @@ impl fmt::Display for Notice {
                 "the session's queue was damaged: recovered {messages} queued messages, read ones included; the \
                  damaged file is kept as `{}`",
                 kept.display()
+            ),
+            Self::QueuedByOthers { count, first } => write!(
+                f,
+                "the session came with queued messages, which were removed ({count}): `{first}`"
             ),
             Self::LogLost { kept } => write!(
                 f,

@@ -12,6 +12,8 @@ use ah_conversation::{SessionId, ToolUseId};
 use rustix::fs::OFlags;
 use sha2::{Digest, Sha256};
 
+use crate::seal::Seal;
+
 /// Name of a project's folder of sessions.
 const SESSIONS_FOLDER: &str = ".ah";
 /// Sessions are only accessible to their owner.
@@ -23,13 +25,23 @@ const IGNORED: &str =
 /// Maximum length of a tool use id that is used as a file name unchanged.
 const LONGEST_NAME: usize = 64;
 
-/// Paths of the files of one session.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+/// Paths of the files of one session. Two are equal if their databases are one.
+#[derive(Debug, Clone)]
 pub struct Paths {
     folder: PathBuf,
     stem: String,
     database: PathBuf,
+    /// File with the key of the user's seals.
+    key: Option<PathBuf>,
 }
+
+impl PartialEq for Paths {
+    fn eq(&self, other: &Self) -> bool {
+        self.database == other.database
+    }
+}
+
+impl Eq for Paths {}
 
 impl Paths {
     /// Returns the paths for the session with this database; the other files are in the same folder.
@@ -45,7 +57,20 @@ impl Paths {
             folder,
             stem,
             database,
+            key: None,
         }
+    }
+
+    /// Returns the same paths, with the file of the key by which this user's own messages in the queue are known. Without it, all are
+    /// taken for theirs.
+    #[must_use]
+    pub fn sealed_by(self, key: Option<PathBuf>) -> Self {
+        Self { key, ..self }
+    }
+
+    /// Returns the key by which this user's own messages are known. Where there is none and none can be made, nothing is sealed.
+    pub(crate) fn seal(&self) -> Option<Seal> {
+        Seal::at(self.key.as_ref()?).ok()
     }
 
     pub(crate) fn in_folder(folder: &Path, id: &SessionId) -> Self {

@@ -2,6 +2,7 @@
 
 use ah_config::settings::check::CheckConfig;
 use ah_config::{Config, Error, ErrorKind};
+use ah_engine::sessions::folders::seal_key;
 use ah_engine::sessions::place::{sessions, take};
 use ah_engine::sessions::plan::{SessionChoice, SessionPlan};
 use ah_store::{OpenError, Paths, Queue, SessionStore, Tree};
@@ -26,7 +27,10 @@ pub fn existing(plan: &SessionPlan, config: &Config) -> Result<Paths, Error> {
                     .hint("`ah sessions` lists them"));
             }
         },
-        SessionChoice::File(path) => Some(Paths::of(config.environment.cwd().join(path))),
+        SessionChoice::File(path) => {
+            let paths = Paths::of(config.environment.cwd().join(path));
+            Some(paths.sealed_by(seal_key(config.home.as_deref())))
+        }
         SessionChoice::New => {
             return Err(Error::usage("a new session has nothing in it yet").hint("omit `-n`"));
         }

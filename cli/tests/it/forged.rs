@@ -418,6 +418,49 @@ fn what_others_have_queued_is_not_said() {
     }
 }
 
+/// A queue that comes later, beside a session of the user's, is no more theirs than one that came with it. What they send stays.
+#[test]
+fn what_others_have_written_to_a_queue_of_the_user_is_not_said() {
+    let insert =
+        "INSERT INTO queue_messages (id, message_type, content, created_at) VALUES (?1, ?2, ?3, 1)";
+    for (name, door) in DOORS {
+        let world = World::new();
+        let model = world.scenario("laid", [says("Done.")]);
+        world.ah(["-m", &model, "Begin."]).run().expect(0);
+        world.ah(["--steer", "my-own"]).run().expect(0);
+        let id = world
+            .database()
+            .file_stem()
+            .unwrap()
+            .to_str()
+            .unwrap()
+            .to_owned();
+        let queue = world.file(&format!(".ah/{id}.queue.db"));
+        let queue = rusqlite::Connection::open(queue).unwrap();
+        for kind in ["steer", "followup"] {
+            let text = format!("their-{kind}");
+            queue
+                .execute(insert, [&format!("01{kind}"), kind, &text])
+                .unwrap();
+        }
+        // Nor is what the user has sent, with other words.
+        let changed = "INSERT INTO queue_messages SELECT '01copy', message_type, 'their-copy', created_at, consumed_at, seal
+            FROM queue_messages WHERE content = 'my-own'";
+        queue.execute(changed, []).unwrap();
+        drop(queue);
+        let server = Server::new([says(ANSWER), says(ANSWER), says(ANSWER)]);
+        door(&world, &server, &id);
+        let words = ["-m", "sonnet", "-r", &*id, "And?"];
+        world.asking(&server, words).run().expect(0);
+        let requests = server.requests();
+        let last = requests.last().unwrap().body["messages"].to_string();
+        assert!(
+            last.contains("my-own") && !last.contains("their-"),
+            "{name}: {last}"
+        );
+    }
+}
+
 /// A pipe in the place of a session's file: nobody waits for the other end.
 #[test]
 fn no_command_waits_for_a_pipe_among_the_sessions() {

@@ -38,6 +38,8 @@ use ah_store::{BigFiles, MAX_BIG, Paths, Seal, SessionStore};
 use rustix::fs::{FileType, Mode, OFlags};
 
 pub use self::agent_files::AgentFiles;
+use crate::sessions::folders::seal_key;
+
 use self::agents::Agents;
 use self::conflicts::Conflicts;
 use self::entry::State;
@@ -458,8 +460,8 @@ pub async fn recover(
     store: &Arc<SessionStore>,
     config: &Config,
 ) -> Result<Option<Mended>, StoreError> {
-    if let Some(home) = config.home.as_ref().filter(|_| store.is_on_disk()) {
-        match Seal::at(&home.join("seal")) {
+    if let Some(key) = seal_key(config.home.as_deref()).filter(|_| store.is_on_disk()) {
+        match Seal::at(&key) {
             Ok(seal) => store.seal_with(seal).await?,
             Err(error) => tracing::warn!("what is recorded for undo is not sealed: {error}"),
         }

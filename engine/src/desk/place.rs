@@ -18,6 +18,7 @@ use crate::desk::refusal::{in_one_line, refusal};
 use crate::prompt::expand::{Expanded, expand};
 use crate::prompt::mentions;
 use crate::prompt::served;
+use crate::sessions::folders::seal_key;
 use crate::sessions::opening::Opening;
 use crate::warn::Warn;
 
@@ -181,7 +182,9 @@ impl Place for OpenPlace {
 
     fn send(&self, message: &str) -> Result<(), Refusal> {
         if let Some(store) = self.store() {
-            Queue::open(&Paths::of(store.path()))?.send(MailKind::Steer, message)?;
+            let key = seal_key(self.opening.config.home.as_deref());
+            let paths = Paths::of(store.path()).sealed_by(key);
+            Queue::open(&paths)?.send(MailKind::Steer, message)?;
         }
         Ok(())
     }

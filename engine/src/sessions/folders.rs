@@ -44,6 +44,11 @@ pub(crate) fn sessions_in(folder: PathBuf, config: &Config) -> Sessions {
     }
 }
 
+/// Returns the path of the key of the user's seals; `None` without a home.
+pub fn seal_key(home: Option<&Path>) -> Option<PathBuf> {
+    known_sessions(home).map(|known| known.key())
+}
+
 /// Returns the list of the user's sessions; `None` without a home.
 pub fn known_sessions(home: Option<&Path>) -> Option<KnownSessions> {
     Some(KnownSessions::at(home?.join("sessions")))

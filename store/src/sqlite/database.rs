@@ -100,7 +100,7 @@ impl Database {
         Ok(Self {
             tree: Tree::on(opened.connection, path, paths.outputs()),
             epoch: opened.epoch,
-            mailbox: Mailbox::at(paths.queue()),
+            mailbox: Mailbox::at(paths),
             notices,
             location: DatabaseLocation::Disk {
                 paths: paths.clone(),

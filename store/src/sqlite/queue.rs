@@ -3,11 +3,14 @@
 //! The queue is a database of its own, so that a sender never waits for the writer; the first queued message creates
 //! it. Two databases share no transaction, so delivery exactly once depends on the id: that of the queued message
 //! becomes the id of the message in the conversation. The mark in the queue only saves a lookup.
+//!
+//! A message has the user's words, and the file may come with a folder, or be changed by a command: so each is sealed, and one without
+//! a seal is removed, not said.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use ah_conversation::{Clock, Mail, MailKind, MessageId, StoreError, Time};
+use ah_conversation::{Clock, Mail, MailKind, MessageId, StoreError, Time, title_of};
 use rusqlite::{Connection, TransactionBehavior, params};
 
 use super::connection::connect;
@@ -15,7 +18,11 @@ use super::schema::QUEUE;
 use super::{Durability, Failure, salvage, set_durability};
 use crate::notice::Notice;
 use crate::paths::{Paths, create_folder, sync_folder};
+use crate::seal::Seal;
 use ah_ids::SystemClock;
+
+/// Longest beginning of a message that is told, in characters.
+const LONGEST_TITLE: usize = 80;
 
 /// Queues messages for a session, which any process may have open.
 #[derive(Debug)]
@@ -24,6 +31,7 @@ pub struct Queue {
     path: PathBuf,
     clock: SystemClock,
     notice: Option<Notice>,
+    seal: Option<Seal>,
 }
 
 impl Queue {
@@ -37,6 +45,7 @@ impl Queue {
             path,
             clock: SystemClock::default(),
             notice,
+            seal: paths.seal(),
         })
     }
 
@@ -72,13 +81,15 @@ impl Queue {
 
     /// Queues `text` as the message `id`, durably.
     pub fn send_as(&self, id: &MessageId, kind: MailKind, text: &str) -> Result<(), StoreError> {
-        insert(&self.connection, id, kind, text)
+        insert(&self.connection, self.seal.as_ref(), (id, kind, text))
             .map_err(|failure| failure.at("cannot write", &self.path))
     }
 
     /// Returns the messages of `kind` that were not read yet, oldest first.
     pub fn waiting(&self, kind: MailKind) -> Result<Vec<Mail>, StoreError> {
-        waiting(&self.connection, kind).map_err(|failure| failure.at("cannot read", &self.path))
+        let waiting = waiting(&self.connection, self.seal.as_ref(), kind);
+        let waiting = waiting.map_err(|failure| failure.at("cannot read", &self.path))?;
+        Ok(waiting.own)
     }
 
     /// Takes a message back; returns whether it still waited. One that a run reads at this very moment is not held back.
@@ -102,6 +113,7 @@ pub(super) struct Mailbox {
     path: Option<PathBuf>,
     open: Option<OpenQueue>,
     notices: Vec<Notice>,
+    seal: Option<Seal>,
 }
 
 struct OpenQueue {
@@ -114,11 +126,12 @@ struct OpenQueue {
 
 impl Mailbox {
     /// Returns the mailbox of a session on disk. The queue is opened when its file exists.
-    pub(super) fn at(path: PathBuf) -> Self {
+    pub(super) fn at(paths: &Paths) -> Self {
         Self {
-            path: Some(path),
+            path: Some(paths.queue()),
             open: None,
             notices: Vec::new(),
+            seal: paths.seal(),
         }
     }
 
@@ -130,6 +143,7 @@ impl Mailbox {
             path: None,
             open: Some(OpenQueue::new(connection)),
             notices: Vec::new(),
+            seal: None,
         })
     }
 
@@ -149,10 +163,10 @@ impl Mailbox {
                 let folder = path.parent().unwrap_or(Path::new("."));
                 let (connection, notice) = open_to_send(path, folder)?;
                 self.notices.extend(notice);
-                insert(&connection, id, kind, text)
+                insert(&connection, self.seal.as_ref(), (id, kind, text))
             }
             None => match &self.open {
-                Some(open) => insert(&open.connection, id, kind, text),
+                Some(open) => insert(&open.connection, None, (id, kind, text)),
                 None => Ok(()),
             },
         }
@@ -218,6 +232,7 @@ impl Mailbox {
     }
 
     fn look(&mut self, kind: MailKind) -> Result<Vec<Mail>, Failure> {
+        let seal = self.seal.clone();
         let Some(open) = self.opened()? else {
             return Ok(Vec::new());
         };
@@ -226,11 +241,23 @@ impl Mailbox {
         if open.empty_at == Some(state) {
             return Ok(Vec::new());
         }
-        let waiting = open.waiting(kind)?;
-        if waiting.is_empty() && open.is_empty()? {
+        let waiting = waiting(&open.connection, seal.as_ref(), kind)?;
+        for mail in &waiting.of_others {
+            withdraw(&open.connection, &mail.id)?;
+        }
+        if waiting.own.is_empty() && open.is_empty()? {
             open.empty_at = Some(state);
         }
-        Ok(waiting)
+        self.notices.extend(
+            waiting
+                .of_others
+                .first()
+                .map(|first| Notice::QueuedByOthers {
+                    count: waiting.of_others.len(),
+                    first: title_of(&first.content, LONGEST_TITLE),
+                }),
+        );
+        Ok(waiting.own)
     }
 
     fn opened(&mut self) -> Result<Option<&mut OpenQueue>, Failure> {
@@ -265,10 +292,6 @@ impl OpenQueue {
             .prepare_cached("PRAGMA data_version")?
             .query_row([], |row| row.get::<_, i64>(0))?;
         Ok(version.wrapping_add(self.connection.last_insert_rowid()))
-    }
-
-    fn waiting(&self, kind: MailKind) -> Result<Vec<Mail>, Failure> {
-        waiting(&self.connection, kind)
     }
 
     fn is_empty(&self) -> Result<bool, Failure> {
@@ -311,19 +334,48 @@ impl OpenQueue {
     }
 }
 
-fn waiting(connection: &Connection, kind: MailKind) -> Result<Vec<Mail>, Failure> {
+/// Messages that were not read yet, oldest first.
+#[derive(Default)]
+struct WaitingMail {
+    own: Vec<Mail>,
+    /// Those that this user has not sent: they came with the files, or somebody has written them there since.
+    of_others: Vec<Mail>,
+}
+
+/// Without a key, all are taken for the user's.
+fn waiting(
+    connection: &Connection,
+    seal: Option<&Seal>,
+    kind: MailKind,
+) -> Result<WaitingMail, Failure> {
     let mut statement = connection.prepare_cached(
-        "SELECT id, content, created_at FROM queue_messages
+        "SELECT id, content, created_at, seal FROM queue_messages
          WHERE message_type = ? AND consumed_at IS NULL ORDER BY rowid",
     )?;
-    let mail = statement.query_map([word(kind)], |row| {
-        Ok(Mail {
+    let rows = statement.query_map([word(kind)], |row| {
+        let mail = Mail {
             id: MessageId::from(row.get::<_, String>(0)?),
             content: row.get(1)?,
             created_at: Time(row.get::<_, i64>(2)?.saturating_mul(1000)),
-        })
+        };
+        Ok((mail, row.get::<_, Option<Vec<u8>>>(3)?))
     })?;
-    Ok(mail.collect::<Result<_, _>>()?)
+    let mut found = WaitingMail::default();
+    for row in rows {
+        let (mail, sealed) = row?;
+        let wanted = seal.map(|seal| code(seal, &mail.id, kind, &mail.content));
+        match wanted.is_none_or(|code| sealed.as_deref() == Some(&code[..])) {
+            true => found.own.push(mail),
+            false => found.of_others.push(mail),
+        }
+    }
+    Ok(found)
+}
+
+/// Returns the seal of a message.
+fn code(seal: &Seal, id: &MessageId, kind: MailKind, text: &str) -> [u8; 32] {
+    let values = ["queued", id.as_str(), word(kind), text];
+    seal.of(&values.map(|value| Some(value.as_bytes())))
 }
 
 fn withdraw(connection: &Connection, id: &MessageId) -> Result<bool, Failure> {
@@ -333,19 +385,19 @@ fn withdraw(connection: &Connection, id: &MessageId) -> Result<bool, Failure> {
 
 fn insert(
     connection: &Connection,
-    id: &MessageId,
-    kind: MailKind,
-    text: &str,
+    seal: Option<&Seal>,
+    (id, kind, text): (&MessageId, MailKind, &str),
 ) -> Result<(), Failure> {
     connection
         .prepare_cached(
-            "INSERT INTO queue_messages (id, message_type, content, created_at) VALUES (?, ?, ?, ?)",
+            "INSERT INTO queue_messages (id, message_type, content, created_at, seal) VALUES (?, ?, ?, ?, ?)",
         )?
         .execute(params![
             id.as_str(),
             word(kind),
             text,
-            ah_ids::now().seconds()
+            ah_ids::now().seconds(),
+            seal.map(|seal| code(seal, id, kind, text))
         ])?;
     Ok(())
 }

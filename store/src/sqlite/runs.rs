@@ -81,14 +81,13 @@ impl LocalFleet {
 
     /// Returns the files of a session, whose id is a row's.
     fn paths(&self, session: &SessionId) -> Result<Paths, StoreError> {
-        let (folder, _) = self.sessions.folders();
         let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-';
         if session.as_str().is_empty() || !session.as_str().chars().all(is_part) {
             let reason = format!("`{session}` is not the id of a session");
             let refused = Failure::Refused { reason, hint: None };
             return Err(refused.at("cannot use", &self.path));
         }
-        Ok(Paths::of(folder.join(format!("{session}.db"))))
+        Ok(self.sessions.paths_of(session))
     }
 
     /// Runs one short statement.

@@ -301,7 +301,8 @@ CREATE INDEX runs_open ON runs (priority DESC, id) WHERE state IN ('queued', 'ru
 pub(super) const QUEUE: Schema = Schema {
     image: None,
     page: PAGE,
-    steps: &["
+    steps: &[
+        "
 CREATE TABLE queue_messages (
     id TEXT PRIMARY KEY NOT NULL,
     message_type TEXT NOT NULL,
@@ -316,7 +317,11 @@ CREATE TABLE session_lock (
     started_at INTEGER NOT NULL,
     heartbeat_at INTEGER NOT NULL
 );
-"],
+",
+        "
+ALTER TABLE queue_messages ADD COLUMN seal BLOB;
+",
+    ],
 };
 
 /// Bytes of a page of a conversation: a turn changes a few rows in each of a dozen pages, and writes these whole.

@@ -105,6 +105,12 @@ impl Sessions {
         Self { apart, ..self }
     }
 
+    /// Returns the paths of a session in this folder.
+    pub(crate) fn paths_of(&self, id: &SessionId) -> Paths {
+        let key = self.known.as_ref().map(KnownSessions::key);
+        Paths::in_folder(&self.folder, id).sealed_by(key)
+    }
+
     /// Returns the folder of the sessions, and that of the queue.
     pub(crate) fn folders(&self) -> (&Path, &Path) {
         (&self.folder, &self.queue)
@@ -123,19 +129,19 @@ impl Sessions {
     pub fn fresh(&self) -> Result<Paths, StoreError> {
         let newest = self.ids()?.pop();
         let id = ah_ids::fresh_session_id(newest.as_ref());
-        Ok(Paths::in_folder(&self.folder, &id))
+        Ok(self.paths_of(&id))
     }
 
     /// Returns the paths for a new session that takes its place by age among the others, as if it had been begun then.
     pub fn begun_at(&self, time: Time) -> Paths {
-        Paths::in_folder(&self.folder, &ah_ids::session_id_at(time))
+        self.paths_of(&ah_ids::session_id_at(time))
     }
 
     /// Returns the session with the greatest id.
     pub fn newest(&self) -> Result<Option<Paths>, StoreError> {
         let mut ids = self.ids()?.into_iter().rev();
         let newest = ids.find(self.continued());
-        Ok(newest.map(|id| Paths::in_folder(&self.folder, &id)))
+        Ok(newest.map(|id| self.paths_of(&id)))
     }
 
     /// Returns the newest session that is not known, if it is newer than those that are.
@@ -181,7 +187,7 @@ impl Sessions {
             if { last.as_ref() }.is_some_and(|last| last.last_written > changed) {
                 break;
             }
-            let paths = Paths::in_folder(&self.folder, &id);
+            let paths = self.paths_of(&id);
             let mut head = SessionHead::read_identity(&paths, id);
             let is_ahead = head.created_at > ah_ids::now();
             if is_ahead || seen == MANY {
@@ -253,7 +259,7 @@ impl Sessions {
     /// all of its time.
     pub fn look_up(&self, wanted: &str) -> Result<Option<Paths>, StoreError> {
         if let Some(id) = self.with_time_of(wanted)? {
-            return Ok(Some(Paths::in_folder(&self.folder, &id)));
+            return Ok(Some(self.paths_of(&id)));
         }
         let heads = self.heads(SessionHead::read_identity)?;
         if let Some(paths) = self.named_among(&heads, wanted)? {
@@ -319,7 +325,7 @@ impl Sessions {
         read: impl Fn(&Paths, &SessionId) -> T + Sync,
     ) -> Result<Vec<T>, StoreError> {
         let ids = self.ids()?;
-        let read = |id: &SessionId| read(&Paths::in_folder(&self.folder, id), id);
+        let read = |id: &SessionId| read(&self.paths_of(id), id);
         let cores = thread::available_parallelism().map_or(1, NonZero::get);
         let share = ids.len().div_ceil(cores.min(MOST_THREADS)).max(LEAST_SHARE);
         let (own, others) = ids.split_at(share.min(ids.len()));
@@ -426,7 +432,7 @@ impl Sessions {
             }
         }
         for (stem, files) in by_session {
-            let paths = Paths::in_folder(&self.folder, &SessionId::from(stem));
+            let paths = self.paths_of(&SessionId::from(stem));
             // One whose lock is a link stays as it is.
             let Ok(LockAttempt::Held(_lock)) = Lock::try_take(&paths.lock()) else {
                 continue;

@@ -152,7 +152,7 @@ impl SessionStore {
             return Ok(());
         };
         for kind in [MailKind::Steer, MailKind::FollowUp] {
-            let waiting = Mailbox::at(paths.queue()).waiting(kind).map_err(failed)?;
+            let waiting = Mailbox::at(paths).waiting(kind).map_err(failed)?;
             for mail in waiting.iter().filter(|mail| !is_known(&mail.id)) {
                 logged.log().send(&mail.id, kind, &mail.content).await?;
             }
