@@ -83,6 +83,7 @@ const ROLES: &[Role] = &[
             "forged::the_model_of_a_session_is_no_file",
             "forged::what_others_have_left_to_be_run_is_not_run",
             "forged::what_others_have_queued_is_not_said",
+            "forged::what_others_have_written_to_a_queue_of_the_user_is_not_said",
             "forged::a_queue_that_came_with_a_folder_is_not_run",
             "trust::no_repository_of_an_untrusted_project_runs_programs",
             "trust::no_filter_for_worktrees_alone_runs_in_an_untrusted_project",
@@ -167,7 +168,10 @@ const ROLES: &[Role] = &[
         "a model server and its operator",
         "the conversation that is sent there",
         "anything else; answers are parsed as untrusted bytes",
-        &["secrets::a_server_that_repeats_the_key_does_not_get_it_shown"],
+        &[
+            "secrets::a_server_that_repeats_the_key_does_not_get_it_shown",
+            "hostile_text::the_answer_and_the_failure_of_a_run_are_written_out_in_every_format",
+        ],
     ),
 ];
 
@@ -186,6 +190,11 @@ const GAPS: &[(&str, &str)] = &[
     (
         "A deny rule for a program does not cover its copies, nor one for a file its other hard links",
         "A rule names one file, and a copy is another one",
+    ),
+    (
+        "A deny rule for a part of a program's calls (`Bash(git push:*)`) holds for what a line and its shell run, not for what \
+         other programs do (`make -f -`, a script)",
+        "The kernel knows files, not the arguments of a program",
     ),
     (
         "Outside the sandbox, an allowed command can use your terminals by their numbers (`/dev/pts/3`)",
