@@ -44,6 +44,29 @@ fn changes_through_links_of_proc_are_undone() {
     }
 }
 
+/// What another process has open, or where it is, may be another thing when the call is carried out: a record of it is not relied on.
+#[test]
+fn a_change_through_another_process_is_named() {
+    if is_missing() {
+        return;
+    }
+    for line in [
+        "sleep 60 5<. & printf x >/proc/$!/fd/5/f; kill $!",
+        "(cd d; exec sleep 60) & printf x >/proc/$!/cwd/../f; kill $!",
+        "exec 5<d; sleep 60 & ln -s /proc/$!/fd/5/.. here; printf x >here/f; kill $!",
+        "coproc sleep 60; printf x >/proc/$COPROC_PID/cwd/f; kill $COPROC_PID",
+    ] {
+        let world = World::new();
+        by_hand(&world, "mkdir d; echo a >f");
+        perform(&world, "s", &[line.to_owned()]);
+        let undone = told(&world, "undo");
+        assert!(
+            undone.contains("it leads through another process"),
+            "{line}: {undone}"
+        );
+    }
+}
+
 /// A tree that a command makes deeper than paths are long neither ends the agent nor stops it.
 #[test]
 fn a_tree_of_any_depth_may_move() {

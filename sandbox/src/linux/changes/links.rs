@@ -1,6 +1,7 @@
 //! Paths through links of `/proc`, such as `/proc/7/cwd/file` and `/dev/stdout`. The kernel would follow them for the process
 //! that asks, which is this one, so they are followed here for the stopped one.
 
+use std::cell::Cell;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -20,6 +21,8 @@ const MAX_FOLLOWED: usize = 40;
 pub(super) struct Seen<'a> {
     pub(super) root: &'a OwnedFd,
     pub(super) thread: u32,
+    /// Whether a path has led through what `/proc` has of another process, which may change it before the call is carried out.
+    pub(super) leads_through_others: &'a Cell<bool>,
 }
 
 impl Seen<'_> {
@@ -44,6 +47,9 @@ impl Seen<'_> {
         let mut rest = parts(path);
         let mut followed = 0;
         while let Some(name) = rest.pop() {
+            if self.is_of_other(&whole) {
+                self.leads_through_others.set(true);
+            }
             if name == ".." {
                 whole.pop();
                 continue;
@@ -90,6 +96,15 @@ impl Seen<'_> {
                 target.is_absolute().then_some(target).ok_or(Errno::NOENT)
             }
         }
+    }
+
+    /// Returns whether a path without links is below the folder in `/proc` of another process.
+    pub(super) fn is_of_other(&self, path: &Path) -> bool {
+        let below = path.strip_prefix("/proc").ok();
+        let process = below.and_then(|below| below.iter().next()?.to_str());
+        let is_number = |name: &&str| name.bytes().all(|byte| byte.is_ascii_digit());
+        { process.filter(is_number) }
+            .is_some_and(|process| self.status("NStgid").as_deref() != Some(process))
     }
 
     /// Returns a number of the process as it is in its own namespace.

@@ -1,6 +1,6 @@
 //! Resolves the paths of a stopped call in the file system that its process sees.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, OsStr, OsString};
 use std::fs;
 use std::io::IoSliceMut;
@@ -32,6 +32,7 @@ struct Stopped<'a> {
     thread: u32,
     view: &'a View,
     recorder: &'a dyn Recorder,
+    leads_through_others: Cell<bool>,
 }
 
 /// A path, and what is there.
@@ -69,6 +70,7 @@ impl View {
             thread: notification.pid,
             view: self,
             recorder,
+            leads_through_others: Cell::new(false),
         };
         if let Some(deed) = deed_of(notification.data.nr) {
             stopped.tell(deed, notification.data.args);
@@ -211,15 +213,19 @@ impl Stopped<'_> {
     }
 
     fn resolve(&self, path: &Path, follows: bool, interest: Interest) -> Option<Place> {
-        self.resolved(path, follows, interest)
-            .unwrap_or_else(|error| {
-                let fails = [Errno::NOENT, Errno::NOTDIR, Errno::LOOP, Errno::ACCESS];
-                // The call of the process fails for the same reason, or only the look at it.
-                if !fails.contains(&error) {
-                    self.missed(path, error);
-                }
-                None
-            })
+        let resolved = self.resolved(path, follows, interest);
+        if self.leads_through_others.take() {
+            let reason = "it leads through another process, which may change where";
+            self.recorder.missed(path, reason);
+        }
+        resolved.unwrap_or_else(|error| {
+            let fails = [Errno::NOENT, Errno::NOTDIR, Errno::LOOP, Errno::ACCESS];
+            // The call of the process fails for the same reason, or only the look at it.
+            if !fails.contains(&error) {
+                self.missed(path, error);
+            }
+            None
+        })
     }
 
     fn missed(&self, path: &Path, error: Errno) {
@@ -243,6 +249,9 @@ impl Stopped<'_> {
             };
             let (folder, resolved) = self.folder(folder)?;
             let full = resolved.join(name);
+            if self.seen().is_of_other(&full) {
+                self.leads_through_others.set(true);
+            }
             // What is settled is no link.
             let may_be_link = follows && !self.recorder.is_settled(&full);
             if !may_be_link && self.can_skip(&full, interest) {
@@ -289,11 +298,15 @@ impl Stopped<'_> {
     }
 
     fn open(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
-        let seen = Seen {
+        self.seen().open(path, flags)
+    }
+
+    fn seen(&self) -> Seen<'_> {
+        Seen {
             root: &self.view.root,
             thread: self.thread,
-        };
-        seen.open(path, flags)
+            leads_through_others: &self.leads_through_others,
+        }
     }
 
     /// Returns what a path through the process's own links in `/proc` stands for, and other paths as they are.
