@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::mem;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use agent_client_protocol::v1::schema::{
     ConfigOptionUpdate, ContentChunk, Cost as ToldCost, CurrentModeUpdate, MessageId as ToldId,
@@ -14,6 +14,7 @@ use ah_conversation::{
     BlockStart, ContentBlock, Cost, Delta, EventKind, LiveOutput, Message, MessageId, Origin,
     StreamEvent, ToolResult, ToolUse, ToolUseId,
 };
+use parking_lot::Mutex;
 
 use crate::call::{Shown, plan};
 use crate::choice::Choices;
@@ -81,7 +82,7 @@ impl Editor {
         let _ = self.controls.set(session.controls());
         let responses = session.transcript().messages().iter();
         let responses = responses.filter_map(|message| message.response.as_ref());
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.cost = responses.filter_map(|response| response.cost).sum();
         state.shown = Some(Arc::new(shown));
         state.choices = Some(choices);
@@ -91,7 +92,7 @@ impl Editor {
     /// Tells what was noticed before the editor knew the session.
     pub(crate) fn tell_early(&self) {
         let early = {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             state.is_known = true;
             mem::take(&mut state.early)
         };
@@ -108,17 +109,17 @@ impl Editor {
 
     /// Shows no more calls, since the session is closed.
     pub(crate) fn leave(&self) {
-        self.lock().shown = None;
+        self.state.lock().shown = None;
     }
 
     /// Calls `inserted` once the next prompt is a message.
     pub(crate) fn expect_prompt(&self, inserted: Inserted) {
-        self.lock().prompt = Some(inserted);
+        self.state.lock().prompt = Some(inserted);
     }
 
     /// Calls `inserted` once what was sent to steer the run is a message.
     pub(crate) fn expect_steering(&self, inserted: Inserted) {
-        self.lock().steering.push_back(inserted);
+        self.state.lock().steering.push_back(inserted);
     }
 
     /// Requests a change of the session, which it takes before its next step.
@@ -130,12 +131,12 @@ impl Editor {
 
     /// Calls `change` with what can be chosen; returns its result. `None` until the session is open.
     pub(crate) fn choices<T>(&self, change: impl FnOnce(&mut Choices) -> T) -> Option<T> {
-        self.lock().choices.as_mut().map(change)
+        self.state.lock().choices.as_mut().map(change)
     }
 
     /// Sets the size of the context window, after another model was chosen.
     pub(crate) fn set_window(&self, window: u64) {
-        self.lock().window = window;
+        self.state.lock().window = window;
     }
 
     /// Tells mode and model.
@@ -155,14 +156,14 @@ impl Editor {
 
     /// Returns an id for a question that belongs to no call.
     pub(crate) fn question_id(&self) -> String {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.questions += 1;
         format!("question-{}", state.questions)
     }
 
     /// Says something at the end of a run.
     pub(crate) fn say(&self, text: &str) {
-        let answer = self.lock().answer.clone();
+        let answer = self.state.lock().answer.clone();
         let id = answer.map_or_else(|| "end".to_owned(), |id| format!("{id}-end"));
         self.wire.tell(Told::AgentMessageChunk(chunk(text, &id)));
     }
@@ -172,7 +173,7 @@ impl Editor {
         self.tell_call(|shown| {
             if let Some(command) = shown.command(call) {
                 let command = command.to_owned();
-                self.lock().commands.insert(call.id.clone(), command);
+                self.state.lock().commands.insert(call.id.clone(), command);
             }
             Told::ToolCall(shown.made(call))
         });
@@ -181,7 +182,7 @@ impl Editor {
     /// Shows that a call has begun, and its output from now on.
     fn begun(&self, call: &ToolUse, output: &LiveOutput) {
         self.tell_call(|shown| Told::ToolCallUpdate(shown.begun(call)));
-        let command = self.lock().commands.get(&call.id).cloned();
+        let command = self.state.lock().commands.get(&call.id).cloned();
         if let (Some(command), Some(shown)) = (command, self.shown()) {
             self.terminals.begin(call, &command, &shown.folder, output);
         }
@@ -189,7 +190,7 @@ impl Editor {
 
     /// Shows the result of a call.
     pub(crate) fn ended(&self, result: &ToolResult) {
-        let command = self.lock().commands.remove(&result.tool_use_id);
+        let command = self.state.lock().commands.remove(&result.tool_use_id);
         let Some(shown) = self.shown() else { return };
         let mut update = shown.ended(result, command.is_some());
         if let Some(command) = command {
@@ -220,8 +221,8 @@ impl Editor {
 
     fn stored(&self, message: &Message) {
         let inserted = match message.origin {
-            Origin::Prompt | Origin::FollowUp => self.lock().prompt.take(),
-            Origin::Steering => self.lock().steering.pop_front(),
+            Origin::Prompt | Origin::FollowUp => self.state.lock().prompt.take(),
+            Origin::Steering => self.state.lock().steering.pop_front(),
             _ => None,
         };
         if let Some(inserted) = inserted {
@@ -231,7 +232,7 @@ impl Editor {
             return;
         };
         let (window, cost) = {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             state.cost = state.cost + response.cost.unwrap_or_default();
             (state.window, state.cost)
         };
@@ -243,7 +244,7 @@ impl Editor {
     }
 
     fn piece(&self, piece: &StreamEvent) {
-        let answer = self.lock().answer.clone();
+        let answer = self.state.lock().answer.clone();
         let id = answer.as_ref().map_or("answer", MessageId::as_str);
         match piece {
             StreamEvent::BlockStarted {
@@ -281,11 +282,7 @@ impl Editor {
     }
 
     fn shown(&self) -> Option<Arc<Shown>> {
-        self.lock().shown.clone()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().shown.clone()
     }
 }
 
@@ -305,7 +302,7 @@ impl Watcher for Editor {
             SessionUpdate::Happened(event) => self.event(event),
             SessionUpdate::Notice(text) => self.notice(text),
             SessionUpdate::Asking { message, .. } => {
-                self.lock().answer = Some((*message).clone());
+                self.state.lock().answer = Some((*message).clone());
             }
             SessionUpdate::Piece(piece) => {
                 self.piece(piece);
@@ -350,7 +347,7 @@ impl Editor {
         if !self.wire.abilities.notices {
             (self.warn)(text);
         }
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.is_known {
             drop(state);
             self.tell_notice(text);

@@ -1,7 +1,7 @@
 //! A session that an editor has open.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema::{
@@ -12,6 +12,7 @@ use agent_client_protocol::v1::schema::{
 use ah_agent::{RunOutcome, Session, SessionChange, Stop};
 use ah_conversation::{ExitReason, Goal, Models, neutralise};
 use ah_desk::{Command, OpenSession, Place, Prompt, Start, Which};
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::call::Shown;
@@ -149,12 +150,12 @@ impl Held {
 
     /// Returns the token that ends the next prompt. It counts from now on, so that no cancellation is missed.
     pub(crate) fn begin(&self) -> CancellationToken {
-        self.lock().child_token()
+        self.stop.lock().child_token()
     }
 
     /// Ends the prompts that run or wait.
     pub(crate) fn cancel(&self) {
-        std::mem::take(&mut *self.lock()).cancel();
+        std::mem::take(&mut *self.stop.lock()).cancel();
     }
 
     /// Gives the words of a prompt to the run, if there is one and the user wants that; `inserted` is called once it has
@@ -308,10 +309,6 @@ impl Held {
         }
         self.editor.leave();
         self.place.leave().await;
-    }
-
-    fn lock(&self) -> MutexGuard<'_, CancellationToken> {
-        self.stop.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -3,12 +3,13 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use agent_client_protocol::v1::schema::SessionId;
 use agent_client_protocol::{Error, JsonRpcResponse, Protocol, Responder};
 use ah_agent::Audience;
 use ah_desk::{Scope, SessionSummary, Sessions, Start, Which};
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::editor::{Editor, Warn};
@@ -75,7 +76,7 @@ impl Requests {
         let opened = self.sessions.open(&start, audience).await;
         let opened = opened.map_err(refused)?;
         let held = Arc::new(Held::new(opened, start, editor));
-        self.lock().insert(held.id().clone(), held.clone());
+        self.held.lock().insert(held.id().clone(), held.clone());
         Ok(held)
     }
 
@@ -167,7 +168,7 @@ impl Requests {
 
     /// Returns the open session with this id.
     pub(crate) fn held(&self, id: &str) -> Result<Arc<Held>, Error> {
-        let held = self.lock().get(&SessionId::new(id)).cloned();
+        let held = self.held.lock().get(&SessionId::new(id)).cloned();
         held.ok_or_else(|| not_open(id))
     }
 
@@ -182,22 +183,18 @@ impl Requests {
 
     /// Closes all sessions. It may be dropped with the connection and called again.
     pub(crate) async fn close_all(&self) {
-        let all: Vec<_> = self.lock().values().cloned().collect();
+        let all: Vec<_> = self.held.lock().values().cloned().collect();
         for held in &all {
             held.cancel();
         }
         for held in all {
             held.close().await;
-            self.lock().remove(held.id());
+            self.held.lock().remove(held.id());
         }
     }
 
     fn remove(&self, id: &str) -> Option<Arc<Held>> {
-        self.lock().remove(&SessionId::new(id))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<Held>>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        self.held.lock().remove(&SessionId::new(id))
     }
 }
 

@@ -6,7 +6,7 @@
     reason = "all that handles requests has one form"
 )]
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use agent_client_protocol::schema::ProtocolVersion;
 use agent_client_protocol::v2::schema::{
@@ -28,6 +28,7 @@ use agent_client_protocol::v2::{ConnectionTo, Responder};
 use agent_client_protocol::{
     Agent, Client, ConnectTo, Error, on_receive_notification, on_receive_request, v1,
 };
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::fault::invalid;
@@ -416,5 +417,5 @@ fn wanted_by(
 }
 
 fn take<T>(value: &Mutex<Option<T>>) -> Option<T> {
-    value.lock().unwrap_or_else(PoisonError::into_inner).take()
+    value.lock().take()
 }

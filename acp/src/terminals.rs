@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use agent_client_protocol::v1::schema::{
@@ -13,6 +13,7 @@ use agent_client_protocol::v2::schema as second;
 use ah_conversation::{LiveOutput, ResultBlock, ToolResult, ToolUse, ToolUseId, neutralise};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::call::said;
@@ -58,7 +59,7 @@ impl Terminals {
         }
         let output = output.clone();
         let running = Running { output, told: 0 };
-        self.lock().insert(call.id.clone(), running);
+        self.running.lock().insert(call.id.clone(), running);
         let (all, id) = (self.clone(), call.id.clone());
         // Without a connection nobody looks.
         let _ = self.wire.peer.beside(async move {
@@ -81,7 +82,7 @@ impl Terminals {
         folder: &Path,
     ) -> Option<Vec<ToolCallContent>> {
         let was_shown = self.flush(&result.tool_use_id);
-        self.lock().remove(&result.tool_use_id);
+        self.running.lock().remove(&result.tool_use_id);
         if !self.wire.abilities.terminals || result.content.iter().any(is_no_text) {
             return None;
         }
@@ -127,7 +128,7 @@ impl Terminals {
 
     /// Tells what an output has beyond what the editor has; returns whether the command still runs.
     fn flush(&self, id: &ToolUseId) -> bool {
-        let mut running = self.lock();
+        let mut running = self.running.lock();
         let Some(Running { output, told }) = running.get_mut(id) else {
             return false;
         };
@@ -175,10 +176,6 @@ impl Terminals {
         fields.content = content;
         let update = ToolCallUpdate::new(id.as_str().to_owned(), fields).meta(meta);
         self.wire.tell(Told::ToolCallUpdate(update));
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<ToolUseId, Running>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

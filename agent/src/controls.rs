@@ -1,9 +1,10 @@
 //! Changes of a running session, requested by a host. They are queued until the session applies them: before its next
 //! step, and before it decides about the next call.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use ah_conversation::{PermissionAnswer, PermissionMode, PermissionUpdate, Provider, Thinking};
+use parking_lot::Mutex;
 
 /// Handle to change a running session.
 #[derive(Clone, Default)]
@@ -33,13 +34,13 @@ impl Controls {
     /// Requests a change. A mode applies to running subagents as well.
     pub fn request(&self, change: SessionChange) {
         if let SessionChange::Mode(mode) = &change {
-            for (below, own) in lock(&self.0.below).iter() {
+            for (below, own) in self.0.below.lock().iter() {
                 if let Some(below) = below.upgrade() {
                     Self(below).request(SessionChange::Mode(mode_below(*mode, *own)));
                 }
             }
         }
-        lock(&self.0.waiting).push(change);
+        self.0.waiting.lock().push(change);
     }
 
     /// Requests the changes of permissions that came with an answer to a session below.
@@ -53,14 +54,14 @@ impl Controls {
 
     /// Makes the session of `other`, whose definition may name a mode, follow the mode of this one, as long as both exist.
     pub(crate) fn lead(&self, other: &Self, own: Option<PermissionMode>) {
-        let mut below = lock(&self.0.below);
+        let mut below = self.0.below.lock();
         below.retain(|(known, _)| known.strong_count() > 0);
         below.push((Arc::downgrade(&other.0), own));
     }
 
     /// Returns and removes the waiting changes.
     pub(crate) fn take(&self) -> Vec<SessionChange> {
-        std::mem::take(&mut *lock(&self.0.waiting))
+        std::mem::take(&mut *self.0.waiting.lock())
     }
 }
 
@@ -74,10 +75,6 @@ pub(crate) fn mode_below(mode: PermissionMode, own: Option<PermissionMode>) -> P
         _ => true,
     })
     .unwrap_or(mode)
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -2,9 +2,10 @@
 //! what all have spent so far, not by what was left when it began.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use ah_conversation::{Message, RunTotals, Spent, ToolUseId};
+use parking_lot::Mutex;
 
 /// The shares of the agents of a run, by their ids; the main conversation has none.
 #[derive(Debug, Clone, Default)]
@@ -35,7 +36,7 @@ impl Spending {
     /// A run of an agent begins. That of the main conversation begins a new budget: what agents that still run have spent until now is
     /// paid for.
     pub(crate) fn begin(&self, agent: Option<&String>) {
-        let mut shares = self.lock();
+        let mut shares = self.0.lock();
         match agent {
             None => {
                 shares.remove(&None);
@@ -57,19 +58,19 @@ impl Spending {
 
     /// Notes what an agent has spent in its run.
     pub(crate) fn note(&self, agent: Option<&String>, totals: &RunTotals) {
-        self.lock().entry(agent.cloned()).or_default().now = totals.into();
+        self.0.lock().entry(agent.cloned()).or_default().now = totals.into();
     }
 
     /// The result of this call will say what the agent has spent.
     pub(crate) fn told_by(&self, agent: &str, call: &ToolUseId) {
-        if let Some(share) = self.lock().get_mut(&Some(agent.to_owned())) {
+        if let Some(share) = self.0.lock().get_mut(&Some(agent.to_owned())) {
             share.told_by = Some(call.clone());
         }
     }
 
     /// The results in a message are part of what the agent above has spent.
     pub(crate) fn settle(&self, message: &Message) {
-        let mut shares = self.lock();
+        let mut shares = self.0.lock();
         for result in message.tool_results() {
             let told = Some(&result.tool_use_id);
             let told = shares.values_mut().filter(|it| it.told_by.as_ref() == told);
@@ -82,14 +83,10 @@ impl Spending {
 
     /// Returns what was spent in the run beside the present run of an agent.
     pub(crate) fn beside(&self, agent: Option<&String>) -> Spent {
-        let shares = self.lock();
+        let shares = self.0.lock();
         let all = shares.values().map(|share| share.before + share.due());
         let own = shares.get(&agent.cloned()).map(|share| share.now);
         all.fold(Spent::default(), |sum, share| sum + share) - own.unwrap_or_default()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Shares> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

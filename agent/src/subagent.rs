@@ -13,13 +13,14 @@ mod relay;
 mod teammate;
 mod work;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use ah_conversation::{
     Access, Context, DisplayKey, Input, Interface, MessageId, Models, Output, Servers, Tool,
     ToolExtras, ToolSpec, ToolUse, Truncation,
 };
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::agents::{Agent, Agents, MemoryScope};
@@ -173,7 +174,7 @@ impl Subagents {
     /// Registers the session whose calls are about to run, until the guard is dropped, so that an ended session is
     /// not kept alive.
     pub(crate) fn register_parent(self: &Arc<Self>, parent: Parent) -> ParentGuard {
-        *self.lock_parent() = Some(parent);
+        *self.parent.lock() = Some(parent);
         ParentGuard(self.clone())
     }
 
@@ -185,11 +186,7 @@ impl Subagents {
     }
 
     fn parent(&self) -> Option<Parent> {
-        self.lock_parent().clone()
-    }
-
-    fn lock_parent(&self) -> MutexGuard<'_, Option<Parent>> {
-        self.parent.lock().unwrap_or_else(PoisonError::into_inner)
+        self.parent.lock().clone()
     }
 }
 
@@ -198,7 +195,7 @@ pub(crate) struct ParentGuard(Arc<Subagents>);
 
 impl Drop for ParentGuard {
     fn drop(&mut self) {
-        *self.0.lock_parent() = None;
+        *self.0.parent.lock() = None;
     }
 }
 

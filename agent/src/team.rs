@@ -10,13 +10,14 @@ mod state;
 mod tools;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex as StdMutex, MutexGuard as StdMutexGuard, PoisonError};
 
 use ah_conversation::{
     Clock, Mail, MessageId, PermissionMode, Record, Store, StoreError, Task, TaskSink, TaskUpdate,
     json,
 };
+use parking_lot::{Mutex as StdMutex, MutexGuard as StdMutexGuard};
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, MutexGuard, Notify};
 
@@ -59,7 +60,7 @@ struct Place {
 
 impl Place {
     fn rests(&self) -> StdMutexGuard<'_, bool> {
-        self.rests.lock().unwrap_or_else(PoisonError::into_inner)
+        self.rests.lock()
     }
 }
 
@@ -178,7 +179,7 @@ impl Team {
     }
 
     fn seats(&self) -> StdMutexGuard<'_, HashMap<String, Arc<Place>>> {
-        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
+        self.seats.lock()
     }
 }
 

@@ -6,13 +6,14 @@
 //! hooks, the journal and the display.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use ah_conversation::{
     Access, Context, Input, Interface, Output, ResultBlock, Role, Tool, ToolExtras, ToolName,
     ToolSpec, ToolUse, Transcript, is_same_tool, json,
 };
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -147,7 +148,7 @@ impl ToolSearch {
             "{purpose} `query`: words, or names.{}",
             list(&specs, LIST_BYTES)
         );
-        *lock(&self.found) = specs;
+        *self.found.lock() = specs;
         let search = FindTool {
             spec: own_spec(
                 &self.interface.tool_name(SEARCH),
@@ -169,10 +170,6 @@ impl ToolSearch {
         ));
         vec![Arc::new(search), Arc::new(call)]
     }
-}
-
-fn lock(tools: &Mutex<Arc<[ToolSpec]>>) -> std::sync::MutexGuard<'_, Arc<[ToolSpec]>> {
-    tools.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Tool that finds tools.
@@ -199,7 +196,7 @@ impl Tool for FindTool {
 
     async fn run(&self, call: &ToolUse, _: &Context) -> Output {
         let query = call.input.text("query").unwrap_or_default();
-        let tools = lock(&self.tools).clone();
+        let tools = self.tools.lock().clone();
         let found = find(&tools, query);
         if found.is_empty() {
             return Output::error(format!(

@@ -2,9 +2,10 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use crate::{ChangedSeal, Evidence, Verification};
@@ -46,15 +47,12 @@ impl From<Option<Arc<dyn Check>>> for CheckInForce {
 impl CheckInForce {
     /// Returns it.
     pub fn get(&self) -> Option<Arc<dyn Check>> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.0.lock().clone()
     }
 
     /// Puts another one in its place, or none.
     pub fn set(&self, check: Option<Arc<dyn Check>>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = check;
+        *self.0.lock() = check;
     }
 }
 

@@ -2,7 +2,9 @@
 //! look in between; the result of the call does not depend on it, unless the call is interrupted.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 /// Number of bytes of the end that are kept.
 const KEPT: usize = 64 * 1024;
@@ -23,7 +25,7 @@ struct End {
 impl LiveOutput {
     /// Appends output.
     pub fn write(&self, bytes: &[u8]) {
-        let mut end = self.lock();
+        let mut end = self.0.lock();
         end.total += bytes.len() as u64;
         end.bytes
             .extend_from_slice(&bytes[bytes.len().saturating_sub(KEPT)..]);
@@ -36,7 +38,7 @@ impl LiveOutput {
 
     /// Returns the last bytes, at most `most` and 64 KiB, and the number of those before them.
     pub fn last(&self, most: usize) -> (Vec<u8>, u64) {
-        let end = self.lock();
+        let end = self.0.lock();
         let kept = end.bytes.len().min(most).min(KEPT);
         let bytes = end.bytes[end.bytes.len() - kept..].to_vec();
         (bytes, end.total - kept as u64)
@@ -44,18 +46,13 @@ impl LiveOutput {
 
     /// Returns whether nothing was written.
     pub fn is_empty(&self) -> bool {
-        self.lock().total == 0
-    }
-
-    fn lock(&self) -> MutexGuard<'_, End> {
-        // A panic between two writes leaves a valid end.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().total == 0
     }
 }
 
 impl fmt::Debug for LiveOutput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} bytes", self.lock().total)
+        write!(f, "{} bytes", self.0.lock().total)
     }
 }
 

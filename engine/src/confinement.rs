@@ -7,7 +7,7 @@ mod identity;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 
 use ah_config::overrides::SandboxChoice;
@@ -15,6 +15,7 @@ use ah_config::own_folder::OwnFolder;
 use ah_config::{Config, Error, ErrorKind, SandboxTier, Sourced};
 use ah_conversation::{Environment, Interface, first_of, steering_names};
 use ah_sandbox::{Access, Allowlist, Authority, Confinement, Domain, Grant, Proxy, Sandbox, Tier};
+use parking_lot::Mutex;
 
 pub(crate) use for_check::for_check;
 use identity::git_identity;
@@ -293,7 +294,7 @@ impl SandboxProbe {
     /// Returns the status; waits until it is known.
     pub fn status(&self) -> &SandboxStatus {
         self.outcome.get_or_init(|| {
-            let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut thread = self.thread.lock();
             let joined = thread.take().map(JoinHandle::join);
             let failed = || SandboxStatus::Unavailable(Obstacle::of("the probe failed".to_owned()));
             joined.and_then(Result::ok).unwrap_or_else(failed)

@@ -2,7 +2,7 @@
 //! session by its protocol.
 
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use ah_agent::Session;
 use ah_agent::skills::{Skill, Skills};
@@ -19,6 +19,7 @@ use ah_protocol::{Engaged, Engine, Introduction, Setting};
 use ah_store::SessionStore;
 use async_trait::async_trait;
 use futures_util::SinkExt as _;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -170,7 +171,7 @@ impl SessionOpener {
 
     /// Removes new sessions without messages.
     async fn clear_away(&self) {
-        let begun = std::mem::take(&mut *lock(&self.begun));
+        let begun = std::mem::take(&mut *self.begun.lock());
         for store in begun {
             give_up(store, &self.config).await;
         }
@@ -240,7 +241,7 @@ impl SessionOpener {
         }
         warnings.iter().for_each(|warning| (self.warn)(warning));
         if plan.choice == SessionChoice::New && !plan.ephemeral {
-            lock(&self.begun).push(store.clone());
+            self.begun.lock().push(store.clone());
         }
         for notice in &opening.warnings {
             setting.audience.notice(notice);
@@ -433,8 +434,4 @@ fn settings(config: &Config) -> Vec<(String, Value)> {
         Some((source.to_owned(), content))
     });
     files.collect()
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,8 +1,8 @@
 //! Lines from a host of the Agent SDKs.
 
 use std::io::{self, Cursor, Write};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use ah_conversation::{Clock, MessageId, Time};
 use ah_desk::Refusal;
@@ -10,6 +10,7 @@ use ah_protocol::stream_json::{Source, Streams, Wanted, serve};
 use ah_protocol::{Engaged, Engine, Introduction, Setting};
 use ah_transcript::Ids;
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::runtime::Builder;
 use tokio_util::sync::CancellationToken;
@@ -34,7 +35,7 @@ pub fn run(bytes: &[u8]) {
         &stop,
     ));
 
-    let written = written.0.lock().unwrap_or_else(PoisonError::into_inner);
+    let written = written.0.lock();
     let mut results = 0;
     for line in written.split(|byte| *byte == b'\n') {
         if line.is_empty() {
@@ -91,7 +92,7 @@ struct Written(Arc<Mutex<Vec<u8>>>);
 
 impl Write for Written {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut written = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut written = self.0.lock();
         written.extend_from_slice(bytes);
         Ok(bytes.len())
     }

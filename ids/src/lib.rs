@@ -1,10 +1,10 @@
 //! Ids of sessions and messages: ULIDs whose 128 bits are also a version 7 UUID, so that programs that identify
 //! sessions by UUID see the same id in another notation.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use ah_conversation::{Clock, MessageId, SessionId, Time};
+use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 use ulid::Ulid;
 
@@ -37,7 +37,7 @@ impl SystemClock {
     fn next(&self) -> Ulid {
         let now = u64::try_from(now().0).unwrap_or(0);
         // The only change is one assignment, so a panic leaves nothing half done.
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock();
         *last = last.after(now, random_bits());
         last.ulid()
     }

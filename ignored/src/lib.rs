@@ -10,13 +10,14 @@ mod sources;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::Arc;
 
 pub use ignore::DirEntry;
 use ignore::gitignore::{Gitignore, GitignoreBuilder, gitconfig_excludes_path};
 use ignore::overrides::Override;
 use ignore::types::Types;
 use ignore::{Match, WalkBuilder};
+use parking_lot::{Mutex, RwLock};
 
 pub use self::place::Patterns;
 use self::place::Place;
@@ -88,7 +89,7 @@ impl Ignored {
 
     /// Returns the patterns of the folders that were looked at, as far as they have some or are the top of a repository.
     pub fn patterns(&self) -> BTreeMap<PathBuf, Patterns> {
-        self.own().clone()
+        self.own.lock().clone()
     }
 
     /// Returns a walk from `root` without what is ignored.
@@ -130,7 +131,7 @@ impl Ignored {
 
     /// Returns the files whose patterns do not count, since they are no plain files, or too long.
     pub fn unread(&self) -> Vec<PathBuf> {
-        let unread = self.unread.lock().unwrap_or_else(PoisonError::into_inner);
+        let unread = self.unread.lock();
         unread.iter().cloned().collect()
     }
 
@@ -151,7 +152,7 @@ impl Ignored {
     /// Returns what is in force in a folder.
     fn place(&self, folder: &Path) -> Arc<Place> {
         let known = |folder: &Path| {
-            let places = self.places.read().unwrap_or_else(PoisonError::into_inner);
+            let places = self.places.read();
             places.get(folder).cloned()
         };
         if let Some(place) = known(folder) {
@@ -172,10 +173,10 @@ impl Ignored {
             });
             let (own, missed) = self.patterns_of(folder);
             let (place, unread) = Place::of(folder, &own, above, is_ignored);
-            let mut all = self.unread.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut all = self.unread.lock();
             all.extend(missed.into_iter().chain(unread));
             let place = Arc::new(place);
-            let mut places = self.places.write().unwrap_or_else(PoisonError::into_inner);
+            let mut places = self.places.write();
             places.insert(folder.to_owned(), place.clone());
             above = Some(place);
         }
@@ -185,18 +186,14 @@ impl Ignored {
     /// Returns the patterns of a folder, and the files whose patterns do not count.
     fn patterns_of(&self, folder: &Path) -> (Patterns, Vec<PathBuf>) {
         if self.is_settled {
-            let own = self.own().get(folder).cloned();
+            let own = self.own.lock().get(folder).cloned();
             return (own.unwrap_or_default(), Vec::new());
         }
         let (own, unread) = Patterns::read(folder, &self.sources);
         if own != Patterns::default() {
-            self.own().insert(folder.to_owned(), own.clone());
+            self.own.lock().insert(folder.to_owned(), own.clone());
         }
         (own, unread)
-    }
-
-    fn own(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Patterns>> {
-        self.own.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

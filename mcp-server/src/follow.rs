@@ -1,10 +1,11 @@
 //! A run, followed until it ends or waits for an answer that this call cannot get.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use ah_conversation::Question;
 use ah_desk::{Ended, RunEvent, Running};
+use parking_lot::Mutex;
 use rmcp::model::{CallToolResult, ContentBlock};
 use rmcp::task_manager::TaskContext;
 use serde_json::json;
@@ -62,21 +63,21 @@ pub(crate) struct Stops(Mutex<BTreeMap<String, CancellationToken>>);
 impl Stops {
     /// Interrupts the run of a session; returns whether there is one.
     pub(crate) fn stop(&self, session: &str) -> bool {
-        let stops = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let stops = self.0.lock();
         let stop = stops.get(session);
         stop.inspect(|stop| stop.cancel()).is_some()
     }
 
     /// Whether there is a run of a session.
     pub(crate) fn has(&self, session: &str) -> bool {
-        let stops = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let stops = self.0.lock();
         stops.contains_key(session)
     }
 }
 
 impl Drop for Run {
     fn drop(&mut self) {
-        let mut stops = self.stops.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stops = self.stops.0.lock();
         stops.remove(&self.session);
     }
 }
@@ -159,7 +160,7 @@ impl Run {
     }
 
     fn begun(&mut self, session: String) {
-        let mut stops = self.stops.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stops = self.stops.0.lock();
         stops.insert(session.clone(), self.running.stop.clone());
         drop(stops);
         self.session = session;

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use ah_conversation::encoding::Decoder;
 use ah_conversation::json;
 use ah_desk::{Prompt, Which};
 use futures_util::stream;
+use parking_lot::Mutex;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ContentBlock,
     CreateTaskResult, ElicitRequest, ElicitResult, GetTaskParams, GetTaskResult, Implementation,
@@ -156,10 +157,6 @@ impl AgentServer {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Waiting>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Follows a run to what its call answers with.
     async fn driven(&self, run: Run, context: &RequestContext<RoleServer>) -> CallToolResponse {
         let caller = Caller::of_call(context);
@@ -186,7 +183,7 @@ impl AgentServer {
             }
             _ => waiting(&session, &waiting_run.question).into(),
         };
-        self.lock().insert(session, waiting_run);
+        self.waiting.lock().insert(session, waiting_run);
         response
     }
 
@@ -214,7 +211,7 @@ impl AgentServer {
                     Outcome::Ended(result) => result,
                     Outcome::Waiting(run) => {
                         let result = waiting(run.session(), &run.question);
-                        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+                        let mut kept = kept.lock();
                         kept.insert(run.session().to_owned(), *run);
                         result
                     }
@@ -231,7 +228,7 @@ impl AgentServer {
             Which::Resume(session, _) => session.clone(),
             _ => String::new(),
         };
-        if let Some(waiting) = self.lock().get(&wanted) {
+        if let Some(waiting) = self.waiting.lock().get(&wanted) {
             return Ok(Err(still_waiting(&wanted, &waiting.question)));
         }
         if self.stops.has(&wanted) {
@@ -249,7 +246,7 @@ impl AgentServer {
 
     /// Continues the run whose question an earlier round has asked.
     fn next_round(&self, state: &str, responses: Option<InputResponses>) -> Result<Run, ErrorData> {
-        let waiting = self.lock().remove(state);
+        let waiting = self.waiting.lock().remove(state);
         let waiting = waiting.ok_or_else(|| {
             ErrorData::invalid_params("no run is waiting with this request state", None)
         })?;
@@ -262,7 +259,7 @@ impl AgentServer {
     /// Continues a run with the answers of the calling agent; refused if a person has to give them.
     fn answered(&self, arguments: &JsonObject) -> Result<Result<Run, String>, ErrorData> {
         let session = tools::text(arguments, "session")?;
-        let mut kept = self.lock();
+        let mut kept = self.waiting.lock();
         let Some(waiting) = kept.get(&session).filter(|it| !it.question.is_permission) else {
             return Ok(Err(format!(
                 "no run of the session `{session}` is waiting for an answer"
@@ -282,7 +279,7 @@ impl AgentServer {
     fn stopped(&self, session: &str) -> CallToolResult {
         let is_there = self.stops.stop(session);
         // One that waits takes no more part.
-        let waiting = self.lock().remove(session);
+        let waiting = self.waiting.lock().remove(session);
         match is_there || waiting.is_some() {
             true => said("stopped"),
             false => failed(format!("no run of the session `{session}` is in progress")),

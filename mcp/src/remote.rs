@@ -10,7 +10,6 @@ mod error;
 mod explain;
 mod link;
 mod listing;
-mod lock;
 mod name;
 mod notifications;
 mod oauth;

@@ -3,9 +3,10 @@
 
 use std::collections::HashMap;
 use std::io::{self, PipeReader, PipeWriter};
-use std::sync::{Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::LazyLock;
 use std::time::Duration;
 
+use parking_lot::{Condvar, Mutex};
 use rustix::process::Pid;
 
 /// Time a child has to end: a second until SIGKILL, and a second for the kernel, which may be busy.
@@ -28,12 +29,6 @@ struct RegisteredChild {
     stop: Option<PipeWriter>,
 }
 
-/// Locks the registry, ignoring poison: every change is a single insertion, removal or assignment, so a panic leaves
-/// nothing half done.
-fn living() -> MutexGuard<'static, Living> {
-    LIVING.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// The caller's means to stop a registered child; dropping it stops the child.
 #[derive(Debug)]
 pub(crate) struct StopHandle(u64);
@@ -44,7 +39,7 @@ pub(crate) struct Registration(u64);
 /// Registers a child that is about to be started. The pipe closes when the child must stop.
 pub(crate) fn register() -> io::Result<(StopHandle, Registration, PipeReader)> {
     let (request, stop) = io::pipe()?;
-    let mut living = living();
+    let mut living = LIVING.lock();
     living.next += 1;
     let id = living.next;
     let child = RegisteredChild {
@@ -57,13 +52,14 @@ pub(crate) fn register() -> io::Result<(StopHandle, Registration, PipeReader)> {
 
 /// Returns whether a child is about to be started, so that its process group is not known yet.
 pub(crate) fn is_starting() -> bool {
-    let living = living();
+    let living = LIVING.lock();
     living.children.values().any(|child| child.group.is_none())
 }
 
 /// Returns the process groups of all children.
 pub(crate) fn groups() -> Vec<Pid> {
-    living()
+    LIVING
+        .lock()
         .children
         .values()
         .filter_map(|child| child.group)
@@ -73,12 +69,15 @@ pub(crate) fn groups() -> Vec<Pid> {
 /// Ends all children with their descendants and waits until they are gone, at most two and a half seconds. Blocks;
 /// called before the program exits, when there may be no runtime.
 pub fn finish_all() {
-    let mut living = living();
+    let mut living = LIVING.lock();
     for child in living.children.values_mut() {
         child.stop = None;
     }
-    let gone = LEFT.wait_timeout_while(living, LONGEST_END, |living| !living.children.is_empty());
-    drop(gone);
+    LEFT.wait_while_for(
+        &mut living,
+        |living| !living.children.is_empty(),
+        LONGEST_END,
+    );
 }
 
 /// Waits until the children that were asked to stop are gone with all that they started, at most two and a half seconds.
@@ -88,12 +87,12 @@ pub fn finish_stopped() {
         let mut children = living.children.values();
         children.any(|child| child.stop.is_none())
     };
-    drop(LEFT.wait_timeout_while(living(), LONGEST_END, is_stopping));
+    LEFT.wait_while_for(&mut LIVING.lock(), is_stopping, LONGEST_END);
 }
 
 impl StopHandle {
     pub(crate) fn stop(&self) {
-        if let Some(child) = living().children.get_mut(&self.0) {
+        if let Some(child) = LIVING.lock().children.get_mut(&self.0) {
             child.stop = None;
         }
     }
@@ -117,7 +116,7 @@ impl Registration {
     }
 
     pub(crate) fn started(&self, group: Pid) {
-        if let Some(child) = living().children.get_mut(&self.0) {
+        if let Some(child) = LIVING.lock().children.get_mut(&self.0) {
             child.group = Some(group);
         }
     }
@@ -125,7 +124,7 @@ impl Registration {
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        living().children.remove(&self.0);
+        LIVING.lock().children.remove(&self.0);
         LEFT.notify_all();
     }
 }

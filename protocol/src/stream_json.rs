@@ -26,7 +26,6 @@ mod input;
 mod introduction;
 mod link;
 mod local;
-mod lock;
 mod output;
 mod permission_tool;
 mod pipes;

@@ -2,11 +2,12 @@
 //! part or the field that it refuses, and with all of a conversation of which it has forgotten the beginning.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use ah_conversation::{ErrorClass, EventStream, Model, ProviderError, Request, StreamEvent};
 use bytes::Bytes;
 use futures_util::StreamExt as _;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::decode::AnswerReader;
 use crate::exchange::Endpoint;
@@ -60,7 +61,7 @@ impl Learned {
 
     /// Returns what is left out of requests.
     pub fn left_out(&self) -> MutexGuard<'_, LeftOut> {
-        locked(&self.left_out)
+        self.left_out.lock()
     }
 }
 
@@ -70,10 +71,6 @@ pub type Reader<R> = Arc<dyn Fn() -> R + Send + Sync>;
 /// Returns the fewest output tokens with which a request is worth sending again.
 fn least(window: u64) -> u64 {
     MIN_OUTPUT.min(window / 8)
-}
-
-pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns the events with the size of what the server holds of the request.
@@ -274,7 +271,7 @@ impl<E: RequestEncoder, R: AnswerReader> Again<E, R> {
     fn encode(&mut self) -> (Vec<Bytes>, Option<HeldBody>, Option<Socket>) {
         let is_wanted = self.without == Without::Nothing;
         let mut socket = None;
-        let mut encoder = locked(&self.encoder);
+        let mut encoder = self.encoder.lock();
         let whole = encoded(&mut *encoder, &self.request);
         let noted = self
             .noted
@@ -325,10 +322,10 @@ impl<E: RequestEncoder, R: AnswerReader> Again<E, R> {
         if let Some(first) = self.request.messages.first()
             && is_untouched(error)
         {
-            locked(&self.encoder).hold(first, held);
+            self.encoder.lock().hold(first, held);
         }
         self.lost += u32::from(is_lost(error));
-        let is_forgotten = is_lost(error) || locked(&self.encoder).may_be_forgotten(error);
+        let is_forgotten = is_lost(error) || self.encoder.lock().may_be_forgotten(error);
         if is_forgotten {
             self.is_forgotten = true;
             self.count_forgotten();
@@ -353,7 +350,7 @@ impl<E: RequestEncoder, R: AnswerReader> Again<E, R> {
     fn count_forgotten(&self) {
         let before = self.learned.forgotten.fetch_add(1, Ordering::Relaxed);
         if before + 1 >= MOST_FORGOTTEN {
-            locked(&self.encoder).hold_nothing();
+            self.encoder.lock().hold_nothing();
         }
     }
 
@@ -361,7 +358,7 @@ impl<E: RequestEncoder, R: AnswerReader> Again<E, R> {
     /// one.
     fn learn_socket(&mut self, error: &ProviderError) -> bool {
         if is_refused(error) {
-            locked(&self.encoder).hold_nothing();
+            self.encoder.lock().hold_nothing();
             return true;
         }
         if is_not_now(error) {
@@ -403,7 +400,7 @@ impl<E: RequestEncoder, R: AnswerReader> Again<E, R> {
             if !fields::is_about_values(error) {
                 self.refused_fields.extend(names.clone());
             }
-            let mut encoder = locked(&self.encoder);
+            let mut encoder = self.encoder.lock();
             encoder.abilities().refused_fields.extend(names);
             return Lesson::Refused(notice);
         }
@@ -418,7 +415,7 @@ impl<E: RequestEncoder, R: AnswerReader> Again<E, R> {
 
     /// Learns the limit of the output that `error` names; `None` if there is none, or it is no help.
     fn learn_output(&mut self, error: &ProviderError) -> Option<()> {
-        let mut encoder = locked(&self.encoder);
+        let mut encoder = self.encoder.lock();
         let abilities = encoder.abilities();
         let known = abilities.max_output.unwrap_or(u64::MAX);
         let wanted = self.request.max_output.min(known);
@@ -439,7 +436,7 @@ impl<E: RequestEncoder, R: AnswerReader> Again<E, R> {
 
     /// Learns the window that `error` names.
     fn learn_window(&self, error: &ProviderError) {
-        let mut windows = locked(&self.learned.windows);
+        let mut windows = self.learned.windows.lock();
         if let Some(window) = windows.learn(&error.message, &self.request, &self.model) {
             let model = Model {
                 context_window: window,
@@ -460,14 +457,14 @@ impl<E: RequestEncoder, R: AnswerReader> Again<E, R> {
             self.count_forgotten();
         }
         if self.without == Without::Holding {
-            locked(&self.encoder).hold_nothing();
+            self.encoder.lock().hold_nothing();
         }
         if self.attempts > 1 {
-            *locked(&self.learned.left_out) = std::mem::take(&mut self.left_out);
+            *self.learned.left_out.lock() = std::mem::take(&mut self.left_out);
         }
         let fields = std::mem::take(&mut self.refused_fields);
         if let Some(keep) = self.learned.keep.as_ref().filter(|_| !fields.is_empty()) {
-            let mut known = locked(&self.learned.refused_fields);
+            let mut known = self.learned.refused_fields.lock();
             known.extend(fields);
             let fact = Fact::RefusedFields(known.clone());
             keep(&self.model.provider, &self.model.name, fact);

@@ -2,10 +2,11 @@
 //! log, error or debug output, and requests identify themselves as `ah`, never as another client.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use ah_conversation::{Environment, ErrorClass, ProviderError};
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use reqwest::StatusCode;
 use reqwest::header::{HeaderName, HeaderValue};
 
@@ -123,15 +124,12 @@ impl Authorization {
     }
 
     fn known(&self) -> Option<Proof> {
-        self.proof
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.proof.lock().clone()
     }
 
     async fn ask(&self, source: &dyn KeySource) -> Result<Proof, ProviderError> {
         let proof = self.proof_of(&source.key().await?)?;
-        *self.proof.lock().unwrap_or_else(PoisonError::into_inner) = Some(proof.clone());
+        *self.proof.lock() = Some(proof.clone());
         Ok(proof)
     }
 

@@ -4,14 +4,15 @@
 //! A refusal is answered here and not by the server (`fallbacks` of the Messages API, a beta): so any model may answer for
 //! any other, and the conversation has no answers of two models in one.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use ah_conversation::{
     CallReason, ErrorClass, EventStream, FallbackNotice, Message, Model, Origin, Provider,
     ProviderError, ProviderExtras, Request, StopReason, StreamEvent, UnseenUse, Usage,
 };
 use futures_util::{StreamExt, stream};
+use parking_lot::Mutex;
 
 /// Two models, of which the second answers if the first cannot answer, as its server is busy, fails, cannot be reached or
 /// does not know it, or if the first refuses to.
@@ -41,7 +42,7 @@ impl Fallback {
         &self,
         of: impl Fn(&dyn UnseenUse) -> Vec<(CallReason, Model, Usage)>,
     ) -> Vec<(CallReason, Model, Usage)> {
-        let refused = &mut *self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let refused = &mut *self.refused.lock();
         let refused = std::mem::take(refused).into_iter();
         let of_first = |usage| (CallReason::Refused, self.model().clone(), usage);
         let mut used: Vec<_> = refused.map(of_first).collect();
@@ -171,7 +172,7 @@ impl FallbackCall {
     /// Keeps what a refused answer has used, which may be nothing.
     fn note_refusal(&self, usage: Usage) {
         if usage != Usage::default() {
-            let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut refused = self.refused.lock();
             refused.push(usage);
         }
     }

@@ -2,7 +2,7 @@
 //! turns the answer into stream events. One call of [`Provider::stream`] is one attempt; retries are left to
 //! [`retry`](crate::retry), and what the server says about the request itself to `again.rs`.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use ah_conversation::{
     CallReason, Connecting, ConnectsEarly, EventStream, Model, Provider, ProviderError,
@@ -11,8 +11,9 @@ use ah_conversation::{
 use bytes::Bytes;
 use futures_core::Stream;
 use futures_util::{StreamExt, stream};
+use parking_lot::Mutex;
 
-use crate::again::{Again, Asked, Learned, Reader, locked};
+use crate::again::{Again, Asked, Learned, Reader};
 use crate::cached_prefix::{CachedPrefixes, left_by_last};
 use crate::decode::AnswerReader;
 use crate::exchange::Endpoint;
@@ -72,7 +73,7 @@ impl<E: RequestEncoder, R: AnswerReader> HttpModel<E, R> {
 
     /// Keeps what the server shows of the model for later sessions.
     pub(crate) fn keeping(mut self, keep: Option<KeepFact>) -> Self {
-        let known = locked(&self.encoder).abilities().refused_fields.clone();
+        let known = self.encoder.lock().abilities().refused_fields.clone();
         self.learned = Arc::new(Learned::keeping(known, keep));
         self
     }
@@ -101,7 +102,7 @@ impl<E: RequestEncoder, R: AnswerReader> HttpModel<E, R> {
             max_output: 1,
             ..request.clone()
         };
-        move || endpoint.ask(encoded(&mut *locked(&encoder), &least), reader())
+        move || endpoint.ask(encoded(&mut *encoder.lock(), &least), reader())
     }
 
     fn warmed(&self, spent: Vec<Usage>) -> Vec<(CallReason, Model, Usage)> {
@@ -122,7 +123,7 @@ impl<E: RequestEncoder, R: AnswerReader> Provider for HttpModel<E, R> {
 
     fn extras(&self) -> ProviderExtras<'_> {
         ProviderExtras {
-            continuity: locked(&self.encoder).continuity(),
+            continuity: self.encoder.lock().continuity(),
             unseen: Some(self),
             search: None,
             early: Some(self),
@@ -154,7 +155,7 @@ impl<E: RequestEncoder, R: AnswerReader> Provider for HttpModel<E, R> {
             }
             match (&event, &mut gathered) {
                 (Ok(StreamEvent::Sent { .. }), _) => {
-                    let head = || locked(&encoder).beginning(&body);
+                    let head = || encoder.lock().beginning(&body);
                     gathered = is_held.then(|| Gathered::new(head()));
                 }
                 (Ok(event), Some(gathered)) => gathered.note(event),
@@ -167,13 +168,15 @@ impl<E: RequestEncoder, R: AnswerReader> Provider for HttpModel<E, R> {
                     None
                 }
                 (Ok(StreamEvent::Stopping { usage, .. }), Some(first)) => {
-                    locked(&cached).miss(first, std::mem::take(&mut cached_body), usage, left)
+                    cached
+                        .lock()
+                        .miss(first, std::mem::take(&mut cached_body), usage, left)
                 }
                 (Ok(StreamEvent::Ended), _) => {
                     let held = gathered.take().and_then(|it: Gathered| it.held(messages));
                     if let Some((first, held)) = first.as_ref().zip(held) {
                         let said = {
-                            let encoder = locked(&encoder);
+                            let encoder = encoder.lock();
                             let is_noted =
                                 is_noted && noted.is_some() && encoder.outlives_connection();
                             is_noted.then(|| encoder.said(first, messages)).flatten()
@@ -181,7 +184,7 @@ impl<E: RequestEncoder, R: AnswerReader> Provider for HttpModel<E, R> {
                         if let Some((noted, said)) = noted.as_ref().zip(said) {
                             noted.keep(first, &held, said);
                         }
-                        locked(&encoder).hold(first, held);
+                        encoder.lock().hold(first, held);
                     }
                     if let Some(warmer) = warmer.take().filter(|_| is_cached) {
                         warming.begin(keep_warm, price, sent, warmer);
@@ -209,7 +212,7 @@ impl<E: RequestEncoder, R: AnswerReader> UnseenUse for HttpModel<E, R> {
 
 impl<E: RequestEncoder, R: AnswerReader> ConnectsEarly for HttpModel<E, R> {
     fn connect_early(&self) -> Option<Connecting> {
-        let needs_sockets = locked(&self.encoder).needs_sockets();
+        let needs_sockets = self.encoder.lock().needs_sockets();
         let client = match self.sockets.as_ref().filter(|_| needs_sockets) {
             Some(sockets) if sockets.is_any_open() => return None,
             Some(sockets) => sockets.client(self.endpoint.address()).ok()?,

@@ -1,11 +1,12 @@
 //! Keeps the prompt cache of the last conversation alive while nobody asks: just before its entries expire, the last
 //! request is sent again, and its answer is dropped as soon as it begins. Each time costs the price of reading the cache.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use ah_conversation::{EventStream, Price, StreamEvent, Usage};
 use futures_util::StreamExt;
+use parking_lot::Mutex;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
@@ -89,23 +90,19 @@ pub struct Warming {
     pauses: Mutex<Pauses>,
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Warming {
     /// Ends the pause; returns what its requests have used.
     pub fn end_pause(&self) -> Vec<Usage> {
         self.abort();
-        if let Some((until, requests)) = locked(&self.kept).take() {
-            locked(&self.pauses).add(requests, Instant::now() < until);
+        if let Some((until, requests)) = self.kept.lock().take() {
+            self.pauses.lock().add(requests, Instant::now() < until);
         }
         self.used()
     }
 
     /// Returns what the requests have used since the last call.
     pub fn used(&self) -> Vec<Usage> {
-        std::mem::take(&mut *locked(&self.spent))
+        std::mem::take(&mut *self.spent.lock())
     }
 }
 
@@ -148,7 +145,7 @@ impl Warming {
         let warming = Arc::downgrade(self);
         let task = tokio::spawn(async move {
             for number in 1.. {
-                let pays = |warming: &Self| settings.pays(number, price, &locked(&warming.pauses));
+                let pays = |warming: &Self| settings.pays(number, price, &warming.pauses.lock());
                 if !warming.upgrade().is_some_and(|warming| pays(&warming)) {
                     return;
                 }
@@ -163,19 +160,19 @@ impl Warming {
                 let Some(warming) = warming.upgrade() else {
                     return;
                 };
-                locked(&warming.spent).push(usage);
+                warming.spent.lock().push(usage);
                 if usage.cache_read_input_tokens == 0 {
                     return;
                 }
-                *locked(&warming.kept) = Some((sent.instant + lifetime, number));
+                *warming.kept.lock() = Some((sent.instant + lifetime, number));
             }
         });
         self.abort();
-        *locked(&self.task) = Some(task.abort_handle());
+        *self.task.lock() = Some(task.abort_handle());
     }
 
     fn abort(&self) {
-        let task = locked(&self.task).take();
+        let task = self.task.lock().take();
         if let Some(task) = task {
             task.abort();
         }

@@ -2,10 +2,11 @@
 //! are hints: what is lost or out of date costs one request with all messages. Where they are kept is left to the caller.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ah_conversation::{Message, MessageId, json};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
@@ -98,7 +99,7 @@ impl Noted {
     }
 
     fn is_new(&self, first: &Message) -> bool {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         known.insert(first.id.clone())
     }
 }

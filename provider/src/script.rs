@@ -36,13 +36,14 @@ pub mod record;
 pub mod recorded;
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use ah_conversation::{
     CheckRun, ErrorClass, EventStream, Message, Model, Origin, Provider, ProviderError,
     ProviderExtras, Request, Role, StopReason, StreamEvent,
 };
 use futures_util::{StreamExt, stream};
+use parking_lot::Mutex;
 
 use self::format::{Scenario, Turn};
 use self::new_messages::user_text;
@@ -266,7 +267,7 @@ impl Player {
     }
 
     fn take(&self, request: &Request) -> usize {
-        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut next = self.next.lock();
         let at = next.unwrap_or_else(|| self.position(request));
         *next = Some(at + 1);
         at

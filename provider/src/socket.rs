@@ -3,11 +3,12 @@
 //!
 //! Opening them, and the meaning of what comes, is left to [`over_socket`](crate::over_socket).
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use ah_conversation::Message;
 use futures_util::{SinkExt as _, StreamExt as _};
+use parking_lot::Mutex;
 use reqwest::{Client, Upgraded};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -69,13 +70,13 @@ impl Sockets {
 
     /// Whether a socket is open that answers nothing now.
     pub fn is_any_open(&self) -> bool {
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let idle = self.idle.lock();
         idle.iter().any(|idle| !idle.socket.requests.is_closed())
     }
 
     /// Closes those of the conversation that begins with `first`, which goes on elsewhere, and of those that are gone.
     pub fn leave(&self, first: &Arc<Message>) {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = self.idle.lock();
         idle.retain(|Idle { socket, .. }| {
             socket.of.strong_count() > 0 && !std::ptr::eq(socket.of.as_ptr(), &raw const **first)
         });
@@ -83,7 +84,7 @@ impl Sockets {
 
     /// Keeps a socket open whose last answer has this id.
     pub fn keep(&self, answer: String, socket: Socket) {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = self.idle.lock();
         if idle.len() == SOCKETS {
             idle.remove(0);
         }
@@ -92,7 +93,7 @@ impl Sockets {
 
     /// Takes the socket whose last answer has this id, if it is still open.
     pub fn take(&self, answer: &str) -> Option<Socket> {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = self.idle.lock();
         let at = idle.iter().position(|idle| idle.answer == answer)?;
         let mut socket = idle.remove(at).socket;
         // Whatever has arrived answers no request.

@@ -4,12 +4,13 @@
 //! pure.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use ah_conversation::{
     ErrorClass, EventStream, Model, Provider, ProviderError, ProviderExtras, Request, StreamEvent,
 };
 use futures_util::{StreamExt, stream};
+use parking_lot::Mutex;
 
 use crate::fact::{Fact, KeepFact};
 use crate::named_server::Api;
@@ -59,14 +60,14 @@ impl Ways {
             if let Some(keep) = &keep {
                 keep(&server, &place.1, Fact::Api(api));
             }
-            let mut learned = LEARNED.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut learned = LEARNED.lock();
             learned.insert(place.clone(), api);
         }
     }
 
     /// The way to ask in, and the other.
     fn ordered(&self) -> (&Way, Option<&Way>) {
-        let learned = LEARNED.lock().unwrap_or_else(PoisonError::into_inner);
+        let learned = LEARNED.lock();
         let learned = learned.get(&self.place);
         match &self.second {
             Some(second) if learned == Some(&second.api) => (second, Some(&self.first)),

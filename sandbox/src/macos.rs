@@ -13,8 +13,9 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{self, Command, ExitStatus};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rustix::process::{
     Pid, Resource, Rlimit, Signal, getpgid, kill_process, kill_process_group, setrlimit,
 };
@@ -187,7 +188,7 @@ impl Sandbox {
     ///
     /// If no listener can be created.
     pub fn proxy_address(&self) -> io::Result<SocketAddr> {
-        let mut host_proxy = { self.host_proxy.lock() }.unwrap_or_else(PoisonError::into_inner);
+        let mut host_proxy = self.host_proxy.lock();
         if let Some(host_proxy) = &*host_proxy {
             return Ok(host_proxy.address);
         }

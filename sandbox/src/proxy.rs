@@ -8,10 +8,11 @@ pub(crate) mod thread;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
@@ -89,11 +90,11 @@ impl Proxy {
     /// Returns why connections were refused since the last call: for each host a sentence with the option that would
     /// allow it. Clients seldom show the response that says so.
     pub fn take_refusals(&self) -> Vec<String> {
-        std::mem::take(&mut self.refused.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.refused.lock())
     }
 
     fn note(&self, refusal: &Refusal) {
-        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut refused = self.refused.lock();
         let is_forbidden = refusal.status == request::FORBIDDEN;
         if is_forbidden && refused.len() < MOST_REFUSALS && !refused.contains(&refusal.reason) {
             refused.push(refusal.reason.clone());

@@ -5,13 +5,14 @@ use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::extract::connect_info::Connected;
 use axum::serve::{IncomingStream, Listener};
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::sync::CancellationToken;
 
@@ -58,13 +59,7 @@ impl<L> Doorstep<L> {
             is_let_in: Arc::default(),
             sent_away: CancellationToken::new(),
         };
-        enter(
-            &mut self
-                .strangers
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner),
-            visitor.clone(),
-        );
+        enter(&mut self.strangers.lock(), visitor.clone());
         let (closed, known) = (self.closed.clone(), visitor.clone());
         Guest {
             stream,

@@ -1,11 +1,12 @@
 //! The current branch of a session as its watchers see it: read from the store once for all of them, and only what is new.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ah_conversation::{MessageId, Role, StoreError, ToolUseId, Verdicts};
 use ah_desk::Transcript;
+use parking_lot::Mutex;
 
 use crate::short::short;
 use crate::shown::{Entry, Node, OutputStart, Shown};
@@ -99,7 +100,7 @@ impl Feed {
         most: usize,
         step: Option<u64>,
     ) -> Result<Unseen, String> {
-        let mut branch = self.branch();
+        let mut branch = self.branch.lock();
         if !branch.is_known(step) {
             branch.refresh()?;
             branch.read_at = Instant::now();
@@ -116,7 +117,7 @@ impl Feed {
         step: u64,
     ) -> Result<Unseen, String> {
         let _turn = self.turn.lock().await;
-        if let Ok(branch) = self.branch.try_lock()
+        if let Some(branch) = self.branch.try_lock()
             && branch.is_known(Some(step))
         {
             return Ok(branch.after(seen.as_ref(), most));
@@ -129,7 +130,7 @@ impl Feed {
 
     /// Returns the last messages up to the one with this id, at most `most`, of any branch; `None` if there is none.
     pub(crate) fn up_to(&self, last: &str, most: usize) -> Result<Option<Unseen>, String> {
-        let branch = self.branch();
+        let branch = self.branch.lock();
         let (mut next, mut entries) = (Some(last.to_owned()), Vec::new());
         let mut verdicts = None;
         while let Some(id) = next.take_if(|_| entries.len() < most) {
@@ -156,12 +157,12 @@ impl Feed {
 
     /// Returns a message in full, of any branch; `None` if there is none.
     pub(crate) fn whole(&self, id: &str) -> Result<Option<Entry>, String> {
-        self.branch().whole(id, &mut None)
+        self.branch.lock().whole(id, &mut None)
     }
 
     /// Returns at most `most` nodes of the tree in the order of storing, without the first `from`.
     pub(crate) fn tree(&self, from: usize, most: usize) -> Result<Nodes, String> {
-        let branch = self.branch();
+        let branch = self.branch.lock();
         let (transcript, shown) = (&branch.transcript, &branch.shown);
         let name = transcript.name().map_err(unread)?;
         let current = transcript.current().map_err(unread)?;
@@ -177,15 +178,11 @@ impl Feed {
 
     /// Returns the output of a call, if there is one; what is longer than a few MiB is cut.
     pub(crate) fn output(&self, call: &str) -> Result<Option<String>, String> {
-        let branch = self.branch();
+        let branch = self.branch.lock();
         let (call, mut start) = (ToolUseId::from(call.to_owned()), OutputStart::default());
         let is_there = branch.transcript.copy_output(&call, &mut start);
         let is_there = is_there.map_err(unread)?;
         Ok(is_there.then(|| branch.shown.output(&start)))
-    }
-
-    fn branch(&self) -> MutexGuard<'_, Branch> {
-        self.branch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -340,7 +337,7 @@ mod tests {
         }
 
         fn goes(&self, ids: &[&str]) {
-            let mut messages = self.messages.lock().unwrap();
+            let mut messages = self.messages.lock();
             let mut parent: Option<String> = None;
             for id in ids {
                 let before = parent.replace((*id).to_owned());
@@ -355,7 +352,7 @@ mod tests {
                 "command": "make test", "evidence": "verified", "checks": 1, "left": 9, "duration_ms": 0,
             });
             let verification = serde_json::from_value(verification).unwrap();
-            let mut messages = self.messages.lock().unwrap();
+            let mut messages = self.messages.lock();
             messages.verdicts.insert(id.to_owned().into(), verification);
         }
 
@@ -370,13 +367,13 @@ mod tests {
         }
 
         fn current(&self) -> Result<Option<MessageId>, StoreError> {
-            let current = self.messages.lock().unwrap().current.clone();
+            let current = self.messages.lock().current.clone();
             Ok(current.map(MessageId::from))
         }
 
         fn message(&self, id: &MessageId) -> Result<Option<Message>, StoreError> {
             self.reads.fetch_add(1, Ordering::Relaxed);
-            let messages = self.messages.lock().unwrap();
+            let messages = self.messages.lock();
             let parent = messages.parents.get(id.as_str()).cloned();
             Ok(parent.map(|parent| Message {
                 id: id.clone(),
@@ -395,7 +392,7 @@ mod tests {
 
         fn verdicts(&self) -> Result<Verdicts, StoreError> {
             self.reads_of_verdicts.fetch_add(1, Ordering::Relaxed);
-            Ok(self.messages.lock().unwrap().verdicts.clone())
+            Ok(self.messages.lock().verdicts.clone())
         }
 
         fn heads(&self) -> Result<Vec<Head>, StoreError> {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use ah_conversation::{Environment, LiveOutput, Question, neutralise};
@@ -10,6 +10,7 @@ use ah_desk::{
     Asked, BegunCall, Ended, Piece, Prompt, Refusal, RunEvent, Running, Scope, Sessions, Start,
     State, Which,
 };
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -107,12 +108,12 @@ impl Live {
 
     /// Returns the pieces of the answer in progress that a watcher was not told, and whether those before are void.
     pub(crate) fn news(&self, told: &mut Told) -> (bool, Vec<Piece>) {
-        lock(&self.draft).news(told)
+        self.draft.lock().news(told)
     }
 
     /// Returns the calls in progress.
     pub(crate) fn calls(&self) -> Vec<BegunCall> {
-        lock(&self.calls).clone()
+        self.calls.lock().clone()
     }
 
     /// Whether somebody watches.
@@ -128,7 +129,7 @@ impl Live {
     /// Adds to the answer in progress.
     fn grow(&self, pieces: Vec<Piece>) {
         if !pieces.is_empty() {
-            let mut draft = lock(&self.draft);
+            let mut draft = self.draft.lock();
             pieces.into_iter().for_each(|piece| draft.add(piece));
             drop(draft);
             self.step();
@@ -142,7 +143,7 @@ impl Live {
 
     /// Returns the end of what a call of the run has written so far, at most `most` bytes.
     pub(crate) fn output(&self, call: &str, most: usize) -> Option<Vec<u8>> {
-        let outputs = lock(&self.outputs);
+        let outputs = self.outputs.lock();
         let (_, output) = outputs.iter().rfind(|(id, _)| id == call)?;
         Some(output.last(most).0)
     }
@@ -151,20 +152,20 @@ impl Live {
     fn happened(&self, event: RunEvent) {
         match event {
             RunEvent::Step(_) => {
-                lock(&self.draft).end();
+                self.draft.lock().end();
                 self.step();
             }
             RunEvent::Answering => {
-                lock(&self.draft).begin();
+                self.draft.lock().begin();
                 self.step();
             }
             RunEvent::Called(call) => {
                 self.write(call.id.to_string(), call.output.clone());
-                lock(&self.calls).push(call);
+                self.calls.lock().push(call);
                 self.step();
             }
             RunEvent::Returned(call) => {
-                lock(&self.calls).retain(|running| running.id != call);
+                self.calls.lock().retain(|running| running.id != call);
                 self.step();
             }
             RunEvent::Model(model) => {
@@ -181,7 +182,7 @@ impl Live {
     }
 
     fn write(&self, call: String, output: LiveOutput) {
-        let mut outputs = lock(&self.outputs);
+        let mut outputs = self.outputs.lock();
         outputs.push_back((call, output));
         while outputs.len() > OUTPUTS {
             outputs.pop_front();
@@ -190,7 +191,7 @@ impl Live {
 
     /// Interrupts its run.
     pub(crate) fn interrupt(&self) -> Result<(), Refused> {
-        match &*lock(&self.stop) {
+        match &*self.stop.lock() {
             Some(stop) => {
                 stop.cancel();
                 Ok(())
@@ -214,7 +215,7 @@ impl Live {
         if let Some(reason) = unfit {
             return Err(Refused::Unfit(reason));
         }
-        let waiting = lock(&self.answers).remove(&question);
+        let waiting = self.answers.lock().remove(&question);
         let answered = waiting.map(|waiting| waiting.send(answers).is_ok());
         self.state
             .send_modify(|state| state.questions.retain(|open| open.id != question));
@@ -238,7 +239,7 @@ impl Live {
 
     /// Gives the session back that was taken for a run which has not begun: how the last one ended stays.
     fn give_back(&self) {
-        lock(&self.stop).take();
+        self.stop.lock().take();
         self.state.send_modify(|state| {
             state.running = false;
             state.begun_ms = None;
@@ -248,11 +249,11 @@ impl Live {
     }
 
     fn end(&self, ended: Option<Ended>) {
-        lock(&self.answers).clear();
-        lock(&self.stop).take();
-        lock(&self.draft).begin();
-        lock(&self.outputs).clear();
-        lock(&self.calls).clear();
+        self.answers.lock().clear();
+        self.stop.lock().take();
+        self.draft.lock().begin();
+        self.outputs.lock().clear();
+        self.calls.lock().clear();
         // First the step: whoever learns that the run has ended reads what came before.
         self.step();
         self.state.send_modify(|state| {
@@ -295,19 +296,19 @@ impl Lives {
 
     /// Forgets a session that was removed.
     pub(crate) fn forget(&self, session: &str) {
-        lock(&self.all).remove(session);
-        lock(&self.feeds).remove(session);
+        self.all.lock().remove(session);
+        self.feeds.lock().remove(session);
     }
 
     /// Returns a session.
     pub(crate) fn of(&self, session: &str) -> Arc<Live> {
-        let mut all = lock(&self.all);
+        let mut all = self.all.lock();
         all.entry(session.to_owned()).or_default().clone()
     }
 
     /// Returns the feed of a session; `None` if there is no such session. Blocks while it opens the store.
     pub(crate) fn feed(&self, session: &str) -> Result<Option<Arc<Feed>>, String> {
-        let mut feeds = lock(&self.feeds);
+        let mut feeds = self.feeds.lock();
         if let Some(feed) = feeds.get(session).and_then(Weak::upgrade) {
             return Ok(Some(feed));
         }
@@ -329,19 +330,19 @@ impl Lives {
 
     /// Returns what a session is doing, if it was run or watched here.
     pub(crate) fn state(&self, session: &str) -> Option<State> {
-        let live = lock(&self.all).get(session).cloned()?;
+        let live = self.all.lock().get(session).cloned()?;
         Some(live.state.borrow().clone())
     }
 
     /// Whether a run is in progress or somebody watches.
     pub(crate) fn is_used(&self) -> bool {
-        lock(&self.all).values().any(|live| live.is_used())
+        self.all.lock().values().any(|live| live.is_used())
     }
 
     /// Waits until no run is in progress and nobody watches.
     pub(crate) async fn unused(&self) {
         let used = || {
-            let all = lock(&self.all);
+            let all = self.all.lock();
             all.values().find(|live| live.is_used()).cloned()
         };
         while let Some(live) = used() {
@@ -371,7 +372,7 @@ impl Lives {
         }
         let running = self.served.sessions.begin(start, prompt);
         if let Some(live) = &taken {
-            *lock(&live.stop) = Some(running.stop.clone());
+            *live.stop.lock() = Some(running.stop.clone());
         }
         let (begun, told) = oneshot::channel();
         let lives = self.clone();
@@ -439,7 +440,7 @@ impl Lives {
                     own.take();
                     // That of the last run; this one says its own.
                     own.state.send_modify(|state| state.mode = None);
-                    *lock(&own.stop) = Some(running.stop.clone());
+                    *own.stop.lock() = Some(running.stop.clone());
                     if let Some(begun) = begun.take() {
                         // Whoever asked may be gone.
                         let _ = begun.send(Ok(opened.clone()));
@@ -495,7 +496,7 @@ impl Lives {
     /// Asks the clients of a session.
     fn ask(&self, question: Question, answer: Answer, (live, session): (&Live, &str)) {
         let id = self.questions.fetch_add(1, Ordering::Relaxed);
-        lock(&live.answers).insert(id, answer);
+        live.answers.lock().insert(id, answer);
         let question = self.shown.question(id, question);
         if !live.is_watched() {
             self.call(session, true, &summary(&question));
@@ -569,10 +570,6 @@ fn now_ms() -> i64 {
     since.map_or(0, |since| {
         i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
     })
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

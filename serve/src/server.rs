@@ -1,7 +1,7 @@
 //! The server: a loopback address, and who gets to the routes.
 
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ah_desk::{Refusal, Start};
@@ -10,6 +10,7 @@ use axum::http::StatusCode;
 use axum::http::header::CONNECTION;
 use axum::middleware::{self, Next, map_response};
 use axum::response::IntoResponse as _;
+use parking_lot::Mutex;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -207,7 +208,7 @@ fn refusal(
     };
     // Whoever is not answered takes nothing from those who are.
     refused.or_else(|| {
-        let mut rate = rate.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rate = rate.lock();
         let is_left = rate.take(Instant::now());
         (!is_left).then_some(StatusCode::TOO_MANY_REQUESTS)
     })

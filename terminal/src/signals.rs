@@ -4,10 +4,11 @@
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use crate::exit::{self, Interrupt};
 use ah_conversation::{ExitReason, Interface};
+use parking_lot::Mutex;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -29,10 +30,6 @@ struct Lent {
     has_seen: bool,
     /// Whether the Ctrl-C that has ended it is still to come.
     is_due: bool,
-}
-
-fn lent() -> MutexGuard<'static, Lent> {
-    LENT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Signals received so far.
@@ -108,14 +105,14 @@ async fn interrupted(signal: &mut Signal) {
 
 /// Whether a Ctrl-C that has come is for the program that has, or had, the terminal.
 fn is_of_other() -> bool {
-    let mut lent = lent();
+    let mut lent = LENT.lock();
     lent.has_seen |= lent.is_lent;
     lent.is_lent || std::mem::take(&mut lent.is_due)
 }
 
 /// Notes that another program has the terminal: it gets each Ctrl-C, which is not for this one then.
 pub(crate) fn lend() {
-    *lent() = Lent {
+    *LENT.lock() = Lent {
         is_lent: true,
         has_seen: false,
         is_due: false,
@@ -124,7 +121,7 @@ pub(crate) fn lend() {
 
 /// Notes that the terminal is back. If a Ctrl-C has ended the other program, this one gets it too, perhaps only now.
 pub(crate) fn take_back(was_interrupted: bool) {
-    let mut lent = lent();
+    let mut lent = LENT.lock();
     lent.is_lent = false;
     lent.is_due = was_interrupted && !lent.has_seen;
 }

@@ -1,12 +1,11 @@
 //! A host that notes what it is asked: it shows whether what wraps a host passes everything on.
 
-use std::sync::{Mutex, PoisonError};
-
 use ah_conversation::{
     Elicitation, ElicitationAnswer, Host, HostPermission, Inquiry, PermissionAnswer,
     PermissionRequest, ToolUse, Wanted,
 };
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use serde_json::json;
 
 /// The methods of a host. A new one belongs here, in [`Asked`] and in [`ask_all`].
@@ -24,11 +23,11 @@ pub struct Asked(Mutex<Vec<&'static str>>);
 impl Asked {
     /// Returns the methods that were called since the last time.
     pub fn take(&self) -> Vec<&'static str> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.0.lock())
     }
 
     fn note(&self, method: &'static str) {
-        let mut methods = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut methods = self.0.lock();
         methods.push(method);
     }
 }

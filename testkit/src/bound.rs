@@ -2,7 +2,7 @@
 //! one of OpenAI, and refused as by the loopback server. For tests with many requests.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use ah_conversation::{
     BlockStart, Delta, ErrorClass, EventStream, Model, Provider, ProviderError, ProviderExtras,
@@ -14,6 +14,7 @@ use ah_provider::presets::Preset;
 use ah_provider::request_encoder::RequestEncoder;
 use ah_provider::{anthropic, responses};
 use futures_util::stream;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::server;
@@ -152,35 +153,27 @@ impl Bound {
             record,
         }
     }
-
-    fn encoder(&self) -> MutexGuard<'_, Box<dyn RequestEncoder>> {
-        self.encoder.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl BoundRecord {
     /// Returns the requests so far.
     pub fn asked(&self) -> Vec<Asked> {
-        self.lock().asked.clone()
+        self.0.lock().asked.clone()
     }
 
     /// Adds answers.
     pub fn will_answer(&self, answers: impl IntoIterator<Item = BoundAnswer>) {
-        self.lock().answers.extend(answers);
+        self.0.lock().answers.extend(answers);
     }
 
     /// Forgets the answers that were not given.
     pub fn forget_answers(&self) {
-        self.lock().answers.clear();
+        self.0.lock().answers.clear();
     }
 
     /// Notes that the next request is declared to continue none.
     pub fn declare(&self) {
-        self.lock().is_declared = true;
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().is_declared = true;
     }
 }
 
@@ -191,16 +184,16 @@ impl Provider for Bound {
 
     fn extras(&self) -> ProviderExtras<'_> {
         ProviderExtras {
-            continuity: self.encoder().continuity(),
+            continuity: self.encoder.lock().continuity(),
             ..ProviderExtras::default()
         }
     }
 
     fn stream(&self, request: Request) -> EventStream {
-        let bytes = self.encoder().encode(&request).concat();
+        let bytes = self.encoder.lock().encode(&request).concat();
         let body: Value = serde_json::from_slice(&bytes).unwrap_or_default();
         let refused = refusal(&body);
-        let mut state = self.record.lock();
+        let mut state = self.record.0.lock();
         let number = state.asked.len();
         let is_declared = std::mem::take(&mut state.is_declared);
         state.asked.push(Asked {

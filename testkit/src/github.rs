@@ -14,10 +14,11 @@ mod words;
 use std::io::BufReader;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use ah_provider::script::format::Wire;
+use parking_lot::{Condvar, Mutex};
 use serde_json::Value;
 
 use self::body::{Bodies, refusal};
@@ -80,7 +81,7 @@ impl GitHub {
             labels: labels.iter().map(|label| (*label).to_owned()).collect(),
             ..Issue::default()
         };
-        let mut state = self.shared.state();
+        let mut state = self.shared.state.lock();
         if self.shared.dialect == Dialect::Forgejo {
             // Its issues name labels by their number.
             for label in &issue.labels {
@@ -105,12 +106,12 @@ impl GitHub {
             title: "Other".to_owned(),
             body: String::new(),
         };
-        self.shared.state().pulls.extend((0..count).map(pull));
+        self.shared.state.lock().pulls.extend((0..count).map(pull));
     }
 
     /// Asks for changes of the first pull request, as it is now.
     pub fn review(&self, by: &str, text: &str) {
-        let mut state = self.shared.state();
+        let mut state = self.shared.state.lock();
         let commit = state
             .pulls
             .first()
@@ -121,54 +122,50 @@ impl GitHub {
 
     /// Comments on an issue, as the maintainer.
     pub fn comment(&self, number: u64, text: &str) {
-        let mut state = self.shared.state();
+        let mut state = self.shared.state.lock();
         let issue = state.issues.entry(number).or_default();
         issue.comments.push(text.to_owned());
     }
 
     /// Makes matching requests fail.
     pub fn fails(&self, fault: Fault) {
-        self.shared.state().faults.push(fault);
+        self.shared.state.lock().faults.push(fault);
     }
 
     /// Has this rule for all branches, in the words of the hub.
     pub fn rules(&self, rule: Value, is_exempt: bool) {
-        let mut state = self.shared.state();
+        let mut state = self.shared.state.lock();
         state.rule = Some(rule);
         state.is_exempt = is_exempt;
     }
 
     /// Opens pull requests as another user.
     pub fn is_used_by(&self, user: &str) {
-        self.shared.state().author = user.to_owned();
+        self.shared.state.lock().author = user.to_owned();
     }
 
     /// Limits pages of lists to `count` entries.
     pub fn with_pages_of(&self, count: usize) {
-        self.shared.state().page = count;
+        self.shared.state.lock().page = count;
     }
 
     /// Returns the current state of an issue.
     pub fn issue(&self, number: u64) -> Issue {
-        let state = self.shared.state();
+        let state = self.shared.state.lock();
         state.issues.get(&number).cloned().unwrap_or_default()
     }
 
     /// Returns the pull requests.
     pub fn pulls(&self) -> Vec<Pull> {
-        self.shared.state().pulls.clone()
+        self.shared.state.lock().pulls.clone()
     }
 
     /// Waits for a request with this method and end of its path; panics after a minute.
     pub fn wait_for(&self, method: &str, path: &str) {
         let is_it = |one: &Exchange| one.method == method && one.path.ends_with(path);
-        let (state, waited) = self
-            .shared
-            .changed
-            .wait_timeout_while(self.shared.state(), HANG, |state| {
-                !state.exchanges.iter().any(is_it)
-            })
-            .unwrap_or_else(PoisonError::into_inner);
+        let is_awaited = |state: &mut RepositoryState| !state.exchanges.iter().any(is_it);
+        let mut state = self.shared.state.lock();
+        let waited = { &self.shared.changed }.wait_while_for(&mut state, is_awaited, HANG);
         let asked = &state.exchanges;
         assert!(
             !waited.timed_out(),
@@ -178,7 +175,7 @@ impl GitHub {
 
     /// Returns all requests so far, with their responses.
     pub fn exchanges(&self) -> Vec<Exchange> {
-        self.shared.state().exchanges.clone()
+        self.shared.state.lock().exchanges.clone()
     }
 }
 
@@ -232,7 +229,7 @@ impl Shared {
     fn exchange(&self, asked: &IncomingRequest) -> Reply {
         let (path, query) = asked.path.split_once('?').unwrap_or((&asked.path, ""));
         let sent: Value = serde_json::from_slice(&asked.body).unwrap_or_default();
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let fault = state.faults.iter_mut().find(|fault| {
             fault.times > 0 && fault.method == asked.method && path.ends_with(fault.path)
         });

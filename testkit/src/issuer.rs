@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread;
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 /// A request as it arrived.
@@ -70,12 +71,12 @@ impl Site {
 
     /// Has it say something instead of the usual; null undoes it.
     pub fn set(&self, key: &str, value: Value) {
-        lock(&self.state).said.insert(key.to_owned(), value);
+        self.state.lock().said.insert(key.to_owned(), value);
     }
 
     /// Returns all requests so far.
     pub fn all(&self) -> Vec<Request> {
-        lock(&self.state).seen.clone()
+        self.state.lock().seen.clone()
     }
 
     /// Returns the requests of a path.
@@ -94,10 +95,6 @@ impl Site {
     pub fn last(&self, path: &str) -> Request {
         self.seen(path).pop().unwrap()
     }
-}
-
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Answers one request.
@@ -130,7 +127,7 @@ fn serve(mut stream: TcpStream, base: &str, state: &Mutex<State>) {
     let mut body = vec![0; length];
     lines.read_exact(&mut body).unwrap();
     request.body = String::from_utf8(body).unwrap();
-    let mut state = lock(state);
+    let mut state = state.lock();
     state.seen.push(request.clone());
     let (status, more, body) = state.answer(&request, is_post, base);
     drop(state);

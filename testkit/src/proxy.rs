@@ -3,8 +3,9 @@
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
@@ -92,7 +93,7 @@ impl Proxy {
 
     /// Returns the first line of each request so far.
     pub fn wanted(&self) -> Vec<String> {
-        let wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        let wanted = self.wanted.lock();
         wanted.clone()
     }
 }
@@ -113,7 +114,7 @@ async fn serve(
     }
     let head = String::from_utf8_lossy(&head);
     let line = head.lines().next().unwrap_or_default().to_owned();
-    { wanted.lock().unwrap_or_else(PoisonError::into_inner) }.push(line);
+    { wanted.lock() }.push(line);
     let Some(End { server, tls }) = end else {
         return client.write_all(b"HTTP/1.1 403 No\r\n\r\n").await;
     };

@@ -3,13 +3,14 @@
 //! A turn is the plain value of a scenario file: fields without a function here are set directly, as in
 //! `Turn { usage: Some(usage), ..says("Done.") }`.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use ah_conversation::{EventStream, Model, Provider, ProviderExtras, Request};
 use ah_provider::script::Script;
 use ah_provider::script::failure::Failure;
 pub use ah_provider::script::format::{PricePerMillion, Scenario, Turn};
 use ah_provider::script::format::{ScriptedCall, ScriptedText};
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
 /// Turn with `text` as the final answer.
@@ -110,10 +111,7 @@ impl Scripted {
 
     /// Returns the requests so far, oldest first.
     pub fn requests(&self) -> Vec<Request> {
-        self.requests
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.requests.lock().clone()
     }
 }
 
@@ -127,10 +125,7 @@ impl Provider for Scripted {
     }
 
     fn stream(&self, request: Request) -> EventStream {
-        self.requests
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(request.clone());
+        self.requests.lock().push(request.clone());
         self.script.stream(request)
     }
 }

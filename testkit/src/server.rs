@@ -30,11 +30,12 @@ use std::collections::HashMap;
 use std::io::BufReader;
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use ah_provider::script::format::{Scenario, Turn, Wire};
 use ah_provider::script::play::{Step, TurnContext};
+use parking_lot::{Condvar, Mutex};
 use serde_json::{Value, json};
 
 use self::http::{Broken, IncomingRequest, Line, OutgoingResponse};
@@ -142,25 +143,25 @@ impl Server {
     /// Keeps of each request only its size once the next has come: those of a long conversation fill the memory.
     #[must_use]
     pub fn keeps_sizes(self) -> Self {
-        self.shared.log().keeps_sizes = true;
+        self.shared.log.lock().keeps_sizes = true;
         self
     }
 
     /// Opens WebSockets to the Responses API, and stores its answers, which it refuses otherwise.
     #[must_use]
     pub fn opens_sockets(self) -> Self {
-        self.shared.log().chains.stores = true;
+        self.shared.log.lock().chains.stores = true;
         self
     }
 
     /// Returns how many WebSockets were asked for.
     pub fn sockets_wanted(&self) -> usize {
-        self.shared.log().sockets_wanted
+        self.shared.log.lock().sockets_wanted
     }
 
     /// Lets the WebSockets have been open for too long.
     pub fn expire_sockets(&self) {
-        self.shared.log().chains.expire();
+        self.shared.log.lock().chains.expire();
     }
 
     /// Serves the APIs of `vendor` alone, with its rules and answers.
@@ -188,7 +189,7 @@ impl Server {
 
     /// Forgets the conversations that it holds.
     pub fn forget(&self) {
-        let mut log = self.shared.log();
+        let mut log = self.shared.log.lock();
         log.threads.forget();
         log.chains.forget();
         log.interactions.forget();
@@ -201,12 +202,12 @@ impl Server {
 
     /// Returns the requests so far, oldest first.
     pub fn requests(&self) -> Vec<Received> {
-        self.shared.log().received.clone()
+        self.shared.log.lock().received.clone()
     }
 
     /// Returns the error texts of the refused requests.
     pub fn refusals(&self) -> Vec<String> {
-        let log = self.shared.log();
+        let log = self.shared.log.lock();
         log.received
             .iter()
             .filter_map(|request| request.refused.clone())
@@ -215,19 +216,16 @@ impl Server {
 
     /// Returns what was lost with requests that were not refused.
     pub fn losses(&self) -> Vec<String> {
-        let log = self.shared.log();
+        let log = self.shared.log.lock();
         let lost = log.received.iter().flat_map(|request| &request.lost);
         lost.cloned().collect()
     }
 
     /// Waits until `condition` holds for the requests so far; panics after a minute.
     pub fn wait_until(&self, condition: impl Fn(&[Received]) -> bool) {
-        let log = self.shared.log();
-        let (log, waited) = self
-            .shared
-            .changed
-            .wait_timeout_while(log, HANG, |log| !condition(&log.received))
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut log = self.shared.log.lock();
+        let is_awaited = |log: &mut Log| !condition(&log.received);
+        let waited = { &self.shared.changed }.wait_while_for(&mut log, is_awaited, HANG);
         assert!(
             !waited.timed_out(),
             "the condition did not hold within {HANG:?}: {:?}",
@@ -241,7 +239,7 @@ impl Drop for Server {
         self.shared.is_stopped.store(true, Ordering::SeqCst);
         // Wakes the accepting thread; if it cannot be reached, it has ended.
         let _ = TcpStream::connect(self.address);
-        for (_, connection) in self.shared.connections().drain() {
+        for (_, connection) in self.shared.connections.lock().drain() {
             let _ = connection.shutdown(Shutdown::Both);
         }
     }
@@ -258,27 +256,17 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
         }) else {
             continue;
         };
-        shared.connections().insert(client, copy);
+        shared.connections.lock().insert(client, copy);
         shared.accepted.fetch_add(1, Ordering::SeqCst);
         let shared = shared.clone();
         std::thread::spawn(move || {
             shared.serve(&stream);
-            shared.connections().remove(&client);
+            shared.connections.lock().remove(&client);
         });
     }
 }
 
 impl Shared {
-    fn log(&self) -> MutexGuard<'_, Log> {
-        self.log.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn connections(&self) -> MutexGuard<'_, HashMap<SocketAddr, TcpStream>> {
-        self.connections
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Answers the requests of one connection until it breaks.
     fn serve(&self, stream: &TcpStream) {
         // Only affects speed.
@@ -286,7 +274,7 @@ impl Shared {
         let mut reader = BufReader::new(stream);
         while let Ok(Some(asked)) = http::read(&mut reader) {
             if socket::is_wanted(&asked) {
-                let mut log = self.log();
+                let mut log = self.log.lock();
                 log.sockets_wanted += 1;
                 if log.chains.stores {
                     drop(log);
@@ -294,7 +282,13 @@ impl Shared {
                 }
             }
             let path = asked.path.split('?').next().unwrap_or_default();
-            let is_used = || self.log().received.iter().any(|it| it.refused.is_none());
+            let is_used = || {
+                self.log
+                    .lock()
+                    .received
+                    .iter()
+                    .any(|it| it.refused.is_none())
+            };
             let about = self
                 .local
                 .get()
@@ -340,10 +334,10 @@ impl Shared {
         let (number, protocol, reply) = self.receive(asked, client);
         let is_failing = !matches!(&reply, Reply::Play(turn, ..) if turn.error.is_none());
         if let Some(client) = client.filter(|_| is_failing) {
-            self.log().chains.evict(client);
+            self.log.lock().chains.evict(client);
         }
         let answered = self.reply((line, client), number, protocol, reply);
-        let mut log = self.log();
+        let mut log = self.log.lock();
         log.received[number].outcome = match &answered {
             Ok(()) => Outcome::Whole,
             Err(Broken::Cut) => Outcome::Cut,
@@ -356,7 +350,7 @@ impl Shared {
 
     /// Sends the bodies of the requests so far.
     fn send_requests(&self, stream: &TcpStream) -> Result<(), Broken> {
-        let log = self.log();
+        let log = self.log.lock();
         let bodies: Value = log.received.iter().map(|it| it.body.clone()).collect();
         drop(log);
         send(stream, 200, &bodies)
@@ -388,7 +382,7 @@ impl Shared {
         let is_of_vendor = |api: &Protocol| vendor.is_none_or(|vendor| vendor.apis.contains(api));
         let is_served = |api: &Protocol| asked.method == "POST" && is_of_vendor(api);
         let protocol = Protocol::at(&asked.path).filter(is_served);
-        let mut log = self.log();
+        let mut log = self.log.lock();
         let mut lost = Vec::new();
         let held = |body| log.whole(protocol, &asked.headers, client, body);
         let whole = body.as_ref().map_or(Ok(None), held);
@@ -569,7 +563,7 @@ impl Shared {
                             ("request-id", id),
                         ];
                         let out = OutgoingResponse::new(line, wire, status, &headers);
-                        let ended = |answer: &Stream| self.log().hold(number, client, answer);
+                        let ended = |answer: &Stream| self.log.lock().hold(number, client, answer);
                         play(out, wire, turn, steps, answer, ended)
                     }
                 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ah_conversation::{
@@ -15,6 +15,7 @@ use ah_conversation::{
 use ah_process::{Child, Command, Ending};
 use async_trait::async_trait;
 use bstr::ByteSlice;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
@@ -62,7 +63,7 @@ impl Jobs {
         let name = call.as_str();
         let path = command.keep.path.clone();
         // When a job is dropped, it removes its file, which would be that of the new one.
-        drop(lock(&self.0).remove(name));
+        drop(self.0.lock().remove(name));
         let child = match command.start().await {
             Ok(child) => child,
             Err(error) => return Output::error(error.to_string()),
@@ -83,7 +84,7 @@ impl Jobs {
             path,
             given: Mutex::new(0),
         };
-        lock(&self.0).insert(name.to_owned(), Arc::new(job));
+        self.0.lock().insert(name.to_owned(), Arc::new(job));
         Output::text(format!(
             "started in the background as job {name}; it writes to {shown}"
         ))
@@ -114,7 +115,7 @@ impl Jobs {
     }
 
     fn find(&self, name: &str) -> Result<Arc<Job>, String> {
-        lock(&self.0).get(name).cloned().ok_or_else(|| {
+        self.0.lock().get(name).cloned().ok_or_else(|| {
             format!("there is no job {name}; if there was one, it ended with the earlier process of this session")
         })
     }
@@ -123,7 +124,7 @@ impl Jobs {
 #[async_trait]
 impl Tasks for Jobs {
     fn has(&self, id: &str) -> bool {
-        lock(&self.0).contains_key(id)
+        self.0.lock().contains_key(id)
     }
 
     async fn output(&self, id: &str, patience: Duration) -> Output {
@@ -222,7 +223,7 @@ impl Job {
     fn update(&self) -> io::Result<JobUpdate> {
         // Looked up before the file is read: a job that has ended writes no more.
         let outcome = self.child.outcome();
-        let mut given = lock(&self.given);
+        let mut given = self.given.lock();
         let (mut bytes, len, left_out) = match outcome.as_ref().map(|outcome| &outcome.output) {
             // There is no file, or it could not be written.
             Some(Content::Bytes(all)) => {
@@ -333,9 +334,4 @@ fn ended(ending: Ending, left_out: u64) -> String {
     } else {
         format!("{how}; {left_out} bytes before the last 64 KiB were not kept")
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // After a panic a job returns at worst the same output again.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -8,7 +8,8 @@ use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use crate::blocking::Stop;
 use crate::file;
@@ -40,7 +41,7 @@ impl Stamp {
 impl Seen {
     /// Records that the model knows the file as it was at the time of the stamp.
     pub(crate) fn note(&self, path: &Path, stamp: Option<Stamp>) {
-        let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut files = self.0.lock();
         if let Some(stamp) = stamp {
             files.insert(path.to_owned(), stamp);
         }
@@ -51,7 +52,7 @@ impl Seen {
         let Some(now) = Stamp::of(path) else {
             return Ok(());
         };
-        let files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let files = self.0.lock();
         match files.get(path) {
             Some(known) if *known == now => Ok(()),
             Some(_) => Err(format!(

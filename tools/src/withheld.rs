@@ -4,11 +4,11 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use ah_conversation::{Content, Denied, HiddenFiles, Output};
 use ah_process::{Bounds, Command, Sandbox, Withheld};
+use parking_lot::Mutex;
 
 /// Number of names that are looked at for the patterns of all rules, those nearest to their folders first.
 const LOOKED_AT: usize = 30_000;
@@ -86,7 +86,7 @@ pub fn found(files: &HiddenFiles) -> Vec<PathBuf> {
 
 /// Looks for the files and folders that patterns stand for by a part of their path.
 fn matching(files: &HiddenFiles) -> Vec<PathBuf> {
-    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut kept = KEPT.lock();
     let mut before = match kept.iter().position(|(of, _)| of == files) {
         Some(at) => kept.swap_remove(at).1,
         None => HashMap::new(),

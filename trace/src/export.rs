@@ -2,9 +2,10 @@
 
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use super::settings::TraceSettings;
 use super::spans::Span;
@@ -104,9 +105,7 @@ impl Exporter {
 impl Drop for Exporter {
     fn drop(&mut self) {
         self.queue = None;
-        let ended = self.ended.get_mut();
-        let ended = ended.unwrap_or_else(PoisonError::into_inner);
-        let _ = ended.recv_timeout(GRACE);
+        let _ = self.ended.get_mut().recv_timeout(GRACE);
     }
 }
 

@@ -12,11 +12,12 @@ mod settings;
 mod spans;
 mod wire;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use ah_agent::{CallVariables, Ready, SessionUpdate, SessionWatcher, Watcher};
 use ah_conversation::{Environment, EventKind};
+use parking_lot::Mutex;
 
 use self::context::SpanContext;
 use self::export::Exporter;
@@ -74,14 +75,10 @@ impl Traced {
     /// Returns the variables of calls: the span of the call.
     fn variables(self: Arc<Self>) -> CallVariables {
         Arc::new(move |call| {
-            let span = self.spans().of_call(call);
+            let span = self.spans.lock().of_call(call);
             let variable = |span: SpanContext| (TRACE_PARENT.to_owned(), span.to_string());
             span.map(variable).into_iter().collect()
         })
-    }
-
-    fn spans(&self) -> MutexGuard<'_, Spans> {
-        self.spans.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -96,9 +93,9 @@ fn now() -> u64 {
 impl Watcher for Traced {
     fn update(&self, update: SessionUpdate<'_>) {
         let SessionUpdate::Happened(event) = update else {
-            return self.exporter.send(self.spans().update(update, now()));
+            return self.exporter.send(self.spans.lock().update(update, now()));
         };
-        self.exporter.send(self.spans().event(event, now()));
+        self.exporter.send(self.spans.lock().event(event, now()));
         if matches!(event, EventKind::AgentEnd { .. }) {
             self.exporter.flush();
         }

@@ -18,9 +18,10 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use ah_conversation::{ContentBlock, Message, MessageId, Origin, Response, Role, ToolUseId, json};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::parts::{content, details, head, timestamp};
@@ -161,7 +162,7 @@ impl TranscriptFile {
             .filter_map(|row| json::from_slice::<Value>(row).ok())
             .filter_map(|row| Some(row["uuid"].as_str()?.to_owned()))
             .collect();
-        let mut state = transcript.lock();
+        let mut state = transcript.state.lock();
         let mut rows = Vec::new();
         let branch = transcript.head.branch();
         for message in messages {
@@ -183,7 +184,7 @@ impl TranscriptFile {
     /// # Errors
     /// If the file cannot be written.
     pub fn write(&self, message: &Message, ids: &dyn Ids) -> io::Result<Vec<Value>> {
-        let state = &mut *self.lock();
+        let state = &mut *self.state.lock();
         let rows = self.rows(message, &self.head.branch(), state, ids);
         state.write(&self.path, &rows)?;
         Ok(rows)
@@ -196,7 +197,7 @@ impl TranscriptFile {
     pub fn write_title(&self, title: &str) -> io::Result<()> {
         let session_id = &self.head.session_id;
         let row = json!({"type": "custom-title", "customTitle": title, "sessionId": session_id});
-        self.lock().write(&self.path, &[row])
+        self.state.lock().write(&self.path, &[row])
     }
 
     /// Returns the rows of a message: one for each block of an answer and each tool result, like the lines that hosts see,
@@ -277,10 +278,6 @@ impl TranscriptFile {
             row["toolUseResult"] = details(result);
         }
         row
-    }
-
-    fn lock(&self) -> MutexGuard<'_, WriteState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -2,10 +2,11 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use ah_agent::{Ready, SessionUpdate, Watcher};
 use ah_conversation::{Message, Task};
+use parking_lot::Mutex;
 
 use super::sidechain::Sidechains;
 use super::{RowHead, TranscriptFile, unwritten};
@@ -52,7 +53,7 @@ impl Transcribed {
                 self.main.write(message, &*self.ids).map(drop)
             }
             (SessionUpdate::Stored(message), Some(task)) => {
-                let mut below = self.below.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut below = self.below.lock();
                 below.write(task, message, &*self.ids).map(drop)
             }
             _ => return,

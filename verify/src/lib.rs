@@ -22,8 +22,8 @@ mod why;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::{fmt, io};
 
@@ -31,10 +31,10 @@ use ah_conversation::{ChangedSeal, Check, CheckRun, Content, Taken};
 use ah_process::{Behind, Command, Ending, Keep, ShellLine};
 use ah_sandbox::Sandbox;
 use async_trait::async_trait;
-
 use copy::ProjectCopy;
 use dependencies::{Dependencies, State};
 use kept::Kept;
+use parking_lot::Mutex;
 use placed::placed;
 use sealed::Sealed;
 use tree::{Extent, Rules, Tree};
@@ -229,7 +229,7 @@ impl Verifier {
         run.tree = short(&update.digest);
         run.edited = update.edited;
         run.changed = update.changed;
-        let mut last = lock(&self.last);
+        let mut last = self.last.lock();
         let times = last.as_ref().filter(|last| last.digest == update.digest);
         let times = times.map_or(1, |last| last.times + 1);
         // What was objected to is of that moment.
@@ -297,7 +297,7 @@ impl Verifier {
 
     /// Returns the last run, if it was on the very same files and need not be repeated.
     fn known(&self, update: &Update, known: Known) -> Option<CheckRun> {
-        let last = lock(&self.last);
+        let last = self.last.lock();
         let last = last.as_ref().filter(|last| last.digest == update.digest)?;
         let is_enough = match (last.run.is_passed, known) {
             // Commands that the sandbox does not keep from anything can have changed more than the files.
@@ -365,7 +365,7 @@ impl Verifier {
         blocking(move || {
             let tree = Tree::of(&project, &extent)?;
             let hidden = tree.hidden(&project, &extent)?;
-            let mut copy = lock(&copy);
+            let mut copy = copy.lock();
             let mut bring = || {
                 if clears {
                     copy.clear()?;
@@ -392,7 +392,7 @@ impl Verifier {
         blocking(move || {
             let tree = Tree::of(&project, &extent)?;
             let is_hidden_as_before = tree.hidden(&project, &extent)? == *hidden;
-            Ok(is_hidden_as_before && lock(&copy).is_current(&tree))
+            Ok(is_hidden_as_before && copy.lock().is_current(&tree))
         })
         .await
     }
@@ -403,7 +403,7 @@ impl Verifier {
         let (project, hidden) = (self.plan.project.clone(), update.hidden.clone());
         let path = self.plan.copy.0.clone();
         blocking(move || {
-            let mut copy = lock(&copy);
+            let mut copy = copy.lock();
             let failed = |error: io::Error| unusable(&path, &error);
             copy.add(&project, &hidden).map_err(failed)?;
             sealed.put(&mut copy).map_err(failed)
@@ -523,10 +523,6 @@ impl Verifier {
                 ..CheckRun::default()
             })
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn ending(ending: Ending) -> String {

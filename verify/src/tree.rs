@@ -8,10 +8,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use ah_beneath::{Folder, Status};
 use ah_ignored::{Ignored, Patterns, Sources, Taken};
+use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 
 use crate::compiled::is_compiled;
@@ -120,7 +121,7 @@ fn walked(
             let (path, name) = (entry.path(), entry.file_name());
             let is_known = known.contains(path);
             if is_known || is_left_out(name, entry.depth(), seen) {
-                let mut left_out = left_out.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut left_out = left_out.lock();
                 left_out.insert(path.to_owned());
                 return false;
             }
@@ -135,7 +136,7 @@ fn walked(
             paths.insert(below.to_owned());
         }
     }
-    let left_out = std::mem::take(&mut *left_out.lock().unwrap_or_else(PoisonError::into_inner));
+    let left_out = std::mem::take(&mut *left_out.lock());
     Ok((paths, left_out))
 }
 

@@ -1,13 +1,14 @@
 //! Start of a subagent: definition, conversation, tools, permissions and limits.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ah_conversation::{
     Branch, CheckInForce, ContentBlock, Context, Limits, MessageId, PermissionMode, Provider,
     Servers, Spent, Store, Task, TaskKind, TaskSink, Thinking, Tool, ToolName, ToolUse,
 };
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::json;
 

@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use ah_conversation::{Output, Task, TaskEnding, TaskKind, TaskTail, Tasks};
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::AbortHandle;
@@ -82,7 +83,7 @@ impl Drop for SubagentRegistry {
 impl SubagentRegistry {
     /// Whether the subagent `id` is running.
     pub(super) fn is_running(&self, id: &str) -> bool {
-        let entries = self.lock();
+        let entries = self.entries.lock();
         // A dropped subagent has ended too.
         entries.get(id).is_some_and(|entry| {
             entry.ended.borrow().is_none() && entry.ended.has_changed().is_ok()
@@ -102,7 +103,7 @@ impl SubagentRegistry {
             handle: None,
             own: Vec::new(),
         };
-        self.lock().insert(task.id.clone(), entry);
+        self.entries.lock().insert(task.id.clone(), entry);
         Some(Slot {
             stop,
             ended: sender,
@@ -112,7 +113,7 @@ impl SubagentRegistry {
 
     /// Aborts all background subagents.
     pub(super) fn abort(&self) {
-        let entries = self.lock();
+        let entries = self.entries.lock();
         for handle in entries.values().filter_map(|entry| entry.handle.as_ref()) {
             handle.abort();
         }
@@ -120,31 +121,27 @@ impl SubagentRegistry {
 
     /// Sets the handle that aborts the subagent `id` at the end of the session.
     pub(super) fn set_handle(&self, id: &str, handle: AbortHandle) {
-        if let Some(entry) = self.lock().get_mut(id) {
+        if let Some(entry) = self.entries.lock().get_mut(id) {
             entry.handle = Some(handle);
         }
     }
 
     /// Sets the background tasks of the tools that only the subagent `id` has.
     pub(super) fn set_own(&self, id: &str, tasks: impl Iterator<Item = Arc<dyn Tasks>>) {
-        if let Some(entry) = self.lock().get_mut(id) {
+        if let Some(entry) = self.entries.lock().get_mut(id) {
             entry.own = tasks.map(|tasks| Arc::downgrade(&tasks)).collect();
         }
     }
 
     /// Returns the port of a subagent's own tools that knows the task `id`.
     fn own(&self, id: &str) -> Option<Arc<dyn Tasks>> {
-        let entries = self.lock();
+        let entries = self.entries.lock();
         let mut own = entries.values().flat_map(|entry| &entry.own);
         own.find_map(|tasks| tasks.upgrade().filter(|tasks| tasks.has(id)))
     }
 
     fn find(&self, id: &str) -> Option<SubagentEntry> {
-        self.lock().get(id).cloned()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, SubagentEntry>> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+        self.entries.lock().get(id).cloned()
     }
 }
 

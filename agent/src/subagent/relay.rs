@@ -4,12 +4,13 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use ah_conversation::{
     Clock, EventKind, StreamEvent, Task, TaskEnding, TaskKind, TaskSink, TaskUpdate, TaskUsage,
     Time,
 };
+use parking_lot::Mutex;
 
 use crate::{Audience, Ready, SessionUpdate, Watcher};
 
@@ -60,7 +61,7 @@ impl RelayState {
 impl Relay {
     /// Returns the usage so far.
     pub(super) fn usage(&self) -> TaskUsage {
-        let state = self.lock();
+        let state = self.state.lock();
         TaskUsage {
             tokens: state.tokens,
             tool_uses: state.tool_uses,
@@ -70,7 +71,7 @@ impl Relay {
 
     /// Reports the commands that still run as stopped: those of tools that only it had end with it.
     pub(super) fn stop_commands(&self) {
-        let commands = std::mem::take(&mut self.lock().commands);
+        let commands = std::mem::take(&mut self.state.lock().commands);
         for task in commands {
             let stopped = TaskUpdate::Ended {
                 ending: TaskEnding::Stopped,
@@ -85,7 +86,7 @@ impl Relay {
 
     /// Takes notice of a task that it has started.
     fn follow(&self, task: &Task, update: &TaskUpdate) {
-        let commands = &mut self.lock().commands;
+        let commands = &mut self.state.lock().commands;
         match update {
             TaskUpdate::Started if task.kind == TaskKind::Command => commands.push(task.clone()),
             TaskUpdate::Ended { .. } => commands.retain(|known| known.id != task.id),
@@ -94,14 +95,10 @@ impl Relay {
     }
 
     fn write(&self, text: &str) {
-        if let Some(log) = &mut self.lock().log {
+        if let Some(log) = &mut self.state.lock().log {
             // A failed write only affects the view of a running subagent.
             let _ = writeln!(log, "{text}");
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, RelayState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -114,7 +111,7 @@ impl Watcher for Relay {
             }
             SessionUpdate::Task(task, news) => self.follow(task, news),
             SessionUpdate::Call(call, ..) => {
-                self.lock().tool_uses += 1;
+                self.state.lock().tool_uses += 1;
                 self.write(&format!("→ {}", call.name));
                 let progress = TaskUpdate::Progress {
                     doing: format!("Running {}", call.name),
@@ -154,7 +151,7 @@ impl Relay {
                 cache_read_input_tokens,
                 ..
             } => {
-                self.lock().tokens += input_tokens
+                self.state.lock().tokens += input_tokens
                     + output_tokens
                     + cache_creation_input_tokens
                     + cache_read_input_tokens;

@@ -1,9 +1,10 @@
 //! A teammate's place in its team, as long as its conversation is open in this process.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 
 use ah_conversation::{ContentBlock, Interface, Store, Task, TaskSink, Tool};
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;

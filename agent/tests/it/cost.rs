@@ -1,6 +1,6 @@
 //! Cost of runs with several models.
 
-use std::sync::{Arc, LazyLock, Mutex};
+use std::sync::{Arc, LazyLock};
 
 use ah_agent::{SessionChange, Stop};
 use ah_conversation::{
@@ -9,6 +9,7 @@ use ah_conversation::{
 };
 use ah_testkit::script::{PricePerMillion, Scenario, Scripted, Turn, says, scenario, uses};
 use futures_util::{StreamExt, stream};
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -171,7 +172,7 @@ impl Provider for Continued {
     }
 
     fn stream(&self, request: Request) -> EventStream {
-        self.1.lock().unwrap().push(request.precedes_pause);
+        self.1.lock().push(request.precedes_pause);
         self.0.stream(request)
     }
 }
@@ -197,7 +198,7 @@ async fn only_the_conversation_itself_is_kept_over_a_pause() {
     let beside = session.side_questions().request("Is it?").await;
     assert!(!beside.unwrap().unwrap().precedes_pause);
     session.compact_all(None, &stop).await.unwrap();
-    let continued = CONTINUED.lock().unwrap().clone();
+    let continued = CONTINUED.lock().clone();
     assert_eq!(continued, [true, false, true, false]);
 }
 

@@ -3,7 +3,7 @@
 mod deferred;
 
 use std::pin::pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use ah_agent::hooks::{Hook, HookAnswer, HookEvent, HookFailure, HookReply, Matcher, OnFailure};
 use ah_conversation::{
@@ -12,6 +12,7 @@ use ah_conversation::{
 };
 use ah_testkit::script::{Turn, says, uses, uses_all};
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::world::{Fake, World};
@@ -53,7 +54,7 @@ impl Hook for Recorder {
     }
 
     async fn ask(&self, input: &Value, _: Option<&ToolUseId>) -> HookAnswer {
-        self.payloads.lock().unwrap().push(input.clone());
+        self.payloads.lock().push(input.clone());
         (self.say)(input).into()
     }
 }
@@ -84,7 +85,7 @@ impl RecordedPayloads {
 
     /// Returns the recorded payloads, one event per line, without the common fields.
     fn lines(&self) -> String {
-        let payloads = self.0.lock().unwrap();
+        let payloads = self.0.lock();
         let line = |input: &Value| {
             let mut input = input.clone();
             let object = input.as_object_mut().unwrap();
@@ -206,7 +207,7 @@ async fn hooks_are_told_the_own_name_of_a_tool() {
         .with_hooks([Arc::new(guard) as Arc<dyn Hook>]);
     let outcome = world.run("go").await;
     assert_eq!(outcome.denials.len(), 3);
-    let payloads = payloads.0.lock().unwrap();
+    let payloads = payloads.0.lock();
     let names: Vec<_> = payloads.iter().map(|told| &told["tool_name"]).collect();
     assert_eq!(names, ["Change"; 3]);
 }
@@ -238,7 +239,7 @@ async fn hooks_get_the_details_of_a_result() {
         .with(tells)
         .with_hooks([payloads.hook(HookEvent::PostToolUse, |_| HookReply::Nothing)]);
     world.run("go").await;
-    let payloads = payloads.0.lock().unwrap();
+    let payloads = payloads.0.lock();
     assert_eq!(
         payloads[0]["tool_response"],
         json!({"stdout": "for programs"})
@@ -384,10 +385,7 @@ async fn a_hook_may_end_the_run() {
             ]);
         let outcome = world.run("go").await;
         assert_eq!(outcome.reason, ExitReason::EndTurn);
-        assert_eq!(
-            (world.requests().len(), payloads.0.lock().unwrap().len()),
-            (1, 1)
-        );
+        assert_eq!((world.requests().len(), payloads.0.lock().len()), (1, 1));
         assert_eq!(world.notices(), "a hook ended the run: enough");
     }
 }

@@ -5,8 +5,8 @@
 //! number of its life.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ah_agent::agents::Agents;
@@ -24,6 +24,7 @@ use ah_conversation::{
 use ah_testkit::bound::{Bound, BoundAnswer, BoundRecord, SUMMARIZED};
 use ah_testkit::world::World;
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -202,8 +203,8 @@ impl Life {
             }
             8 => self.subagent().await,
             9 => self.session = None,
-            10 => self.around.lock().unwrap().day += 1,
-            11 => self.around.lock().unwrap().commit += 1,
+            10 => self.around.lock().day += 1,
+            11 => self.around.lock().commit += 1,
             12 => self.edit(),
             13 => self.tools(),
             14 => self.change_mode().await,
@@ -218,12 +219,12 @@ impl Life {
 
     fn edit(&mut self) {
         let text = self.dice.below(4);
-        self.around.lock().unwrap().agents = (text > 0).then_some(text);
+        self.around.lock().agents = (text > 0).then_some(text);
     }
 
     fn tools(&mut self) {
         self.needed += 1;
-        self.around.lock().unwrap().tools = self.dice.below(3);
+        self.around.lock().tools = self.dice.below(3);
         self.servers.1.fetch_add(1, Ordering::SeqCst);
     }
 
@@ -356,7 +357,7 @@ impl Life {
             skills: Arc::default(),
             models: Arc::new(NoModels),
             context: Box::new(move || {
-                let around = below.lock().unwrap().clone();
+                let around = below.lock().clone();
                 (
                     String::new(),
                     format!("# Environment\n\nDate: {}", around.day),
@@ -374,7 +375,7 @@ impl Life {
             .with_subagents(subagents)
             .with_servers(self.servers.clone(), Duration::ZERO);
         let settings = SessionSettings {
-            prompt: PromptSource::new(move || prompt(&around.lock().unwrap())),
+            prompt: PromptSource::new(move || prompt(&around.lock())),
             limits: Limits {
                 context_window: provider.model().context_window,
                 reserved_output: 1_000,
@@ -440,7 +441,7 @@ impl Servers for Late {
     }
 
     fn tools(&self) -> Vec<Arc<dyn Tool>> {
-        let count = self.0.lock().unwrap().tools;
+        let count = self.0.lock().tools;
         let tool = |number: usize| {
             let name = format!("mcp__s__tool{number}");
             Arc::new(Fake::reading(&name, |_| async { Output::text("done") })) as Arc<dyn Tool>

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use ah_conversation::{Environment, ExitReason, Output, Provider};
 use ah_testkit::provider::auth::KeySource;
@@ -16,6 +16,7 @@ use ah_testkit::provider::{Options, connect};
 use ah_testkit::script::{Turn, says, scenario, uses};
 use ah_testkit::server::local::Program;
 use ah_testkit::server::{Pick, Server};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::world::{Fake, World};
@@ -43,7 +44,7 @@ fn connected(name: &str, address: &str, catalog: &Value, kept: &Kept) -> Arc<dyn
     let keep: KeepFact = Arc::new(move |server, model, fact| {
         if let Fact::Window(window) = fact {
             let name = format!("{server}/{model}");
-            kept.lock().unwrap().push((name, window));
+            kept.lock().push((name, window));
         }
     });
     let options = Options {
@@ -160,11 +161,7 @@ async fn fifty_prompts_fit_into_a_small_window() {
             }
             assert!(refused <= 1, "{refused} refusals, {about}");
             assert_eq!(provider.model().context_window, window, "{about}");
-            assert_eq!(
-                kept.lock().unwrap().last(),
-                Some(&(name, window)),
-                "{about}"
-            );
+            assert_eq!(kept.lock().last(), Some(&(name, window)), "{about}");
             assert_eq!(server.losses(), Vec::<String>::new(), "{about}");
         }
     }

@@ -5,8 +5,8 @@ mod below;
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 
 use ah_agent::agents::{Agent, Agents};
 use ah_agent::hooks::{Hook, HookSession, Hooks};
@@ -25,6 +25,7 @@ use ah_testkit::script::{Scenario, Scripted, Turn, scenario};
 use ah_testkit::show;
 use ah_testkit::world::Steps;
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -191,9 +192,9 @@ impl World {
 
     async fn run_until(&mut self, prompt: &str, cue: Cue) -> RunOutcome {
         let token = CancellationToken::new();
-        *self.screen.interrupt.lock().unwrap() = Some((cue, token.clone()));
+        *self.screen.interrupt.lock() = Some((cue, token.clone()));
         let outcome = self.try_run(prompt, token).await.unwrap();
-        *self.screen.interrupt.lock().unwrap() = None;
+        *self.screen.interrupt.lock() = None;
         outcome
     }
 
@@ -243,13 +244,13 @@ impl World {
             event: "text_delta".to_owned(),
             text: text.to_owned(),
         };
-        *self.screen.interrupt.lock().unwrap() = Some((cue, token.clone()));
+        *self.screen.interrupt.lock() = Some((cue, token.clone()));
         let leave = async {
             token.cancelled().await;
             leaving.at_once();
         };
         let (outcome, ()) = tokio::join!(self.run_leaving(prompt, leaving.clone()), leave);
-        *self.screen.interrupt.lock().unwrap() = None;
+        *self.screen.interrupt.lock() = None;
         outcome
     }
 
@@ -311,11 +312,11 @@ impl World {
 
     /// Returns the events shown so far, one per line, without values that differ from run to run.
     pub(crate) fn events(&self) -> String {
-        self.screen.lines.lock().unwrap().join("\n")
+        self.screen.lines.lock().join("\n")
     }
 
     pub(crate) fn notices(&self) -> String {
-        self.screen.notices.lock().unwrap().join("\n")
+        self.screen.notices.lock().join("\n")
     }
 
     pub(crate) fn requests(&self) -> Vec<Request> {
@@ -330,18 +331,18 @@ impl World {
 
     /// Sets the host's answers, in the order of the requests.
     pub(crate) fn answering(self, answers: impl IntoIterator<Item = PermissionAnswer>) -> Self {
-        *self.screen.answers.lock().unwrap() = answers.into_iter().collect();
+        *self.screen.answers.lock() = answers.into_iter().collect();
         self
     }
 
     /// Returns the permission requests to the host.
     pub(crate) fn questions(&self) -> Vec<PermissionRequest> {
-        self.screen.questions.lock().unwrap().clone()
+        self.screen.questions.lock().clone()
     }
 
     /// Returns the saved permission updates as JSON.
     pub(crate) fn saved(&self) -> Vec<String> {
-        self.screen.saved.lock().unwrap().clone()
+        self.screen.saved.lock().clone()
     }
 
     /// Returns the stored branch.
@@ -351,12 +352,12 @@ impl World {
 
     /// Returns the texts of the last results sent to the model.
     pub(crate) fn last_results(&self) -> Vec<String> {
-        let results = self.store.results.lock().unwrap();
+        let results = self.store.results.lock();
         results.iter().map(|(text, _)| text.clone()).collect()
     }
 
     pub(crate) fn last_errors(&self) -> String {
-        let results = self.store.results.lock().unwrap();
+        let results = self.store.results.lock();
         let signs = results
             .iter()
             .map(|(_, is_error)| if *is_error { "error" } else { "ok" });
@@ -385,7 +386,7 @@ impl World {
 
     /// Queues steering just before the next answer is complete.
     pub(crate) fn steer_late(&self, text: &'static str) {
-        *self.store.late.lock().unwrap() = Some(text);
+        *self.store.late.lock() = Some(text);
     }
 
     /// A tool that steers its own session while it runs.
@@ -427,20 +428,20 @@ struct Seen {
 
 impl Seen {
     fn line(&self, line: String) {
-        if let Some((wanted, token)) = &*self.interrupt.lock().unwrap()
+        if let Some((wanted, token)) = &*self.interrupt.lock()
             && wanted.is_met_by(&line)
         {
             token.cancel();
         }
-        self.lines.lock().unwrap().push(line);
+        self.lines.lock().push(line);
     }
 }
 
 #[async_trait]
 impl Host for Seen {
     async fn permission(&self, question: &PermissionRequest) -> PermissionAnswer {
-        let answers = self.answers.lock().unwrap().pop_front();
-        self.questions.lock().unwrap().push(question.clone());
+        let answers = self.answers.lock().pop_front();
+        self.questions.lock().push(question.clone());
         answers.unwrap_or_else(|| PermissionAnswer::nobody(question))
     }
 
@@ -458,7 +459,7 @@ impl Host for Seen {
 impl Rulebook for Seen {
     fn save(&self, update: &PermissionUpdate) -> Result<(), String> {
         let line = serde_json::to_string(update).unwrap();
-        self.saved.lock().unwrap().push(line);
+        self.saved.lock().push(line);
         Ok(())
     }
 }
@@ -473,7 +474,7 @@ impl Watcher for Seen {
         }
         let line = match update {
             SessionUpdate::Notice(text) => {
-                return self.notices.lock().unwrap().push(text.to_owned());
+                return self.notices.lock().push(text.to_owned());
             }
             SessionUpdate::Task(_, TaskUpdate::Started) => "task started".to_owned(),
             SessionUpdate::Task(_, TaskUpdate::Progress { doing, .. }) => format!("task {doing}"),
@@ -542,12 +543,12 @@ impl StoreLayer for Mortal {
                 let results = message
                     .tool_results()
                     .map(|result| (result.text(), result.is_error));
-                *self.results.lock().unwrap() = results.collect();
+                *self.results.lock() = results.collect();
             }
         }
         let is_answer = |record: &Record| matches!(record, Record::Message(message) if message.response.is_some());
         let late = if records.iter().any(is_answer) {
-            self.late.lock().unwrap().take()
+            self.late.lock().take()
         } else {
             None
         };

@@ -13,12 +13,12 @@ mod task;
 use std::collections::VecDeque;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::thread;
 
 use ah_config::{Config, Error};
 use ah_conversation::Environment;
 use ah_terminal::exit::FAILURE;
+use parking_lot::Mutex;
 
 use self::report::{Report, TaskResult, Verdict};
 use self::task::Task;
@@ -84,7 +84,7 @@ fn all(
     options: &BenchOptions,
 ) -> Result<Vec<TaskResult>, Error> {
     let waiting = Mutex::new(waiting);
-    let next = || waiting.lock().ok()?.pop_front();
+    let next = || waiting.lock().pop_front();
     let work = || -> Result<Vec<TaskResult>, Error> {
         let mut results = Vec::new();
         while let Some((task, former)) = next() {
@@ -94,7 +94,7 @@ fn all(
             };
             let Ok(Some(result)) = done else {
                 // The others do not begin either.
-                waiting.lock().map(|mut waiting| waiting.clear()).ok();
+                waiting.lock().clear();
                 return done.map(|_| results);
             };
             ah_terminal::note(&result.line());

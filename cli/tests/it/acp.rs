@@ -9,7 +9,7 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use agent_client_protocol::schema::ProtocolVersion;
 use agent_client_protocol::v1::ConnectionTo;
@@ -30,6 +30,7 @@ use ah_testkit::mcp::McpScript;
 use ah_testkit::script::{hangs, says, thinks, uses, uses_all};
 use ah_testkit::server::Server;
 use futures_util::{sink, stream};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -51,7 +52,7 @@ struct Seen {
 impl Seen {
     /// The updates so far of this kind.
     fn of(&self, kind: &str) -> Vec<Value> {
-        let told = self.told.lock().unwrap();
+        let told = self.told.lock();
         let updates = told.iter().filter(|it| it["sessionUpdate"] == kind);
         updates.cloned().collect()
     }
@@ -65,7 +66,7 @@ impl Seen {
 
     /// The fields of a call as all updates have left it.
     fn call(&self, name: &str) -> Value {
-        let told = self.told.lock().unwrap();
+        let told = self.told.lock();
         let mut calls = told.iter().filter(|it| it["name"] == name);
         let mut call = calls.next().cloned().unwrap_or_default();
         for update in told.iter() {
@@ -92,7 +93,7 @@ impl Seen {
     }
 
     fn asked(&self) -> Vec<Value> {
-        self.asked.lock().unwrap().clone()
+        self.asked.lock().clone()
     }
 }
 
@@ -130,7 +131,7 @@ fn edit(
         .on_receive_notification(
             async move |told: SessionNotification, _| {
                 let told = serde_json::to_value(told.update).unwrap();
-                hears.told.lock().unwrap().push(told);
+                hears.told.lock().push(told);
                 hears.news.notify_waiters();
                 Ok(())
             },
@@ -149,14 +150,14 @@ fn edit(
                     None => RequestPermissionOutcome::Cancelled,
                 };
                 let request = serde_json::to_value(request).unwrap();
-                is_asked.asked.lock().unwrap().push(request);
+                is_asked.asked.lock().push(request);
                 responder.respond(RequestPermissionResponse::new(outcome))
             },
             on_receive_request!(),
         )
         .on_receive_request(
             async move |request: ReadTextFileRequest, responder, _| {
-                let open = reads.open.lock().unwrap().get(&request.path).cloned();
+                let open = reads.open.lock().get(&request.path).cloned();
                 let text = open.or_else(|| fs::read_to_string(&request.path).ok());
                 responder.respond(ReadTextFileResponse::new(text.unwrap_or_default()))
             },
@@ -165,7 +166,7 @@ fn edit(
         .on_receive_request(
             async move |request: WriteTextFileRequest, responder, _| {
                 let file = (request.path, request.content);
-                takes.given.lock().unwrap().push(file);
+                takes.given.lock().push(file);
                 responder.respond(WriteTextFileResponse::new())
             },
             on_receive_request!(),
@@ -292,7 +293,7 @@ fn the_last_message_says_what_a_check_has_shown() {
             cx.send_request(CloseSessionRequest::new(id.clone()))
                 .block_task()
                 .await?;
-            seen.told.lock().unwrap().clear();
+            seen.told.lock().clear();
             let load = LoadSessionRequest::new(id, world.project());
             cx.send_request(load).block_task().await?;
             let said = seen.text("agent_message_chunk");
@@ -376,11 +377,11 @@ fn a_call_works_on_what_the_editor_shows_and_undo_gives_that_back() {
         let request = NewSessionRequest::new(world.project());
         let id = cx.send_request(request).block_task().await?.session_id;
         let open = "not saved\ntwo\n".to_owned();
-        seen.open.lock().unwrap().insert(path.clone(), open);
+        seen.open.lock().insert(path.clone(), open);
         prompted(&cx, &id, "Edit it").await?;
         let changed = "not saved\nzwei\n".to_owned();
         assert_eq!(fs::read_to_string(&path).unwrap(), changed);
-        assert_eq!(*seen.given.lock().unwrap(), [(path.clone(), changed)]);
+        assert_eq!(*seen.given.lock(), [(path.clone(), changed)]);
         Ok(())
     });
     let requests = server.requests();
@@ -401,7 +402,7 @@ fn what_the_editor_has_open_goes_around_no_rule() {
         let request = NewSessionRequest::new(world.project());
         let id = cx.send_request(request).block_task().await?.session_id;
         let open = "not saved\n".to_owned();
-        seen.open.lock().unwrap().insert(path.clone(), open);
+        seen.open.lock().insert(path.clone(), open);
         prompted(&cx, &id, "Read it").await?;
         assert_eq!(seen.call("read")["status"], "failed");
         Ok(())
@@ -588,7 +589,7 @@ fn an_editors_server_may_lie_outside_the_project() {
         assert_eq!(prompted(&cx, &id, "Greet").await?, StopReason::EndTurn);
         let call = seen.call("mcp__s__greet");
         assert_eq!(call["content"][0]["content"]["text"], "hello");
-        assert_eq!(seen.asked.lock().unwrap().len(), 1);
+        assert_eq!(seen.asked.lock().len(), 1);
         let reason = "the MCP server `gone` failed: ";
         seen.wait(|seen| seen.text("agent_thought_chunk").contains(reason))
             .await;
@@ -729,7 +730,7 @@ fn a_session_is_listed_and_loaded_by_another_process() {
         assert_eq!(listed.session_id, id);
         assert_eq!(listed.title.as_deref(), Some("What is in a.txt?"));
         for _ in 0..2 {
-            seen.told.lock().unwrap().clear();
+            seen.told.lock().clear();
             let load = LoadSessionRequest::new(id.clone(), world.project());
             cx.send_request(load).block_task().await?;
             assert_eq!(seen.text("user_message_chunk"), "What is in a.txt?");

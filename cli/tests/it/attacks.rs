@@ -15,9 +15,9 @@ mod trial;
 
 use std::fs;
 use std::path::Path;
-use std::sync::Mutex;
 use std::thread;
 
+use parking_lot::Mutex;
 use tempfile::TempDir;
 
 use self::place::{NOBODY, Place, laid, reachable};
@@ -66,18 +66,18 @@ fn check(user: u32, sections: &[Section], attempt: fn(&Place, &Section, &mut Out
         for _ in 0..workers {
             scope.spawn(|| {
                 loop {
-                    let next = waiting.lock().unwrap().next();
+                    let next = waiting.lock().next();
                     let Some(section) = next else { return };
                     let place = Place::lay(user, &program, &files);
                     let mut own = Outcome::default();
                     attempt(&place, section, &mut own);
-                    outcome.lock().unwrap().add(own);
-                    places.lock().unwrap().push(place);
+                    outcome.lock().add(own);
+                    places.lock().push(place);
                 }
             });
         }
     });
-    let outcome = outcome.into_inner().unwrap();
+    let outcome = outcome.into_inner();
     let (all, left_out) = (
         outcome.tried + outcome.left_out.len(),
         outcome.left_out.len(),

@@ -7,10 +7,10 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Mutex;
 use std::thread;
 
 use ah_testkit::script::{says, scenario, uses};
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::support::binary::World;
@@ -108,18 +108,18 @@ fn all_are_verified(is_confined: bool) {
     let tasks = said(&harness.python, &[GOLD, "list"]);
     let waiting = Mutex::new(tasks.lines());
     let wrong = Mutex::new(Vec::new());
-    let next = || waiting.lock().unwrap().next();
+    let next = || waiting.lock().next();
     thread::scope(|scope| {
         for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
             scope.spawn(|| {
                 while let Some(task) = next() {
                     let found = harness.play(task, is_confined);
-                    wrong.lock().unwrap().extend(found);
+                    wrong.lock().extend(found);
                 }
             });
         }
     });
-    let wrong: Vec<String> = wrong.into_inner().unwrap();
+    let wrong: Vec<String> = wrong.into_inner();
     let is_protected = |it: &String| is_confined && it.starts_with(PROTECTED);
     let (protected, wrong): (Vec<_>, Vec<_>) = wrong.into_iter().partition(is_protected);
     if is_confined {

@@ -8,10 +8,10 @@ mod llama;
 use std::env;
 use std::fs;
 use std::process::Command;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use ah_testkit::wait::until;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 
 use self::llama::Llama;
@@ -47,7 +47,7 @@ impl Place {
     /// Starts a server with this window, and a template with tools or that of the model; `None` without a Python that has it.
     fn of(window: u32, has_tools: bool) -> Option<Self> {
         let python = env::var_os("AH_TEST_LOCAL")?;
-        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let turn = TURN.lock();
         let place = Self {
             world: World::new(),
             llama: Llama::start(&python, window, has_tools),

@@ -2,10 +2,10 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::sync::{Mutex, PoisonError};
 
 use ah_testkit::script::{says, uses};
 use ah_testkit::server::Server;
+use parking_lot::Mutex;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 
@@ -155,7 +155,7 @@ static LOOKS: Mutex<()> = Mutex::new(());
 
 /// Runs the calls with the key in the environment; returns the results, joined.
 fn results_with_key(options: &[&str], turns: Vec<ah_provider::script::format::Turn>) -> String {
-    let _alone = LOOKS.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = LOOKS.lock();
     let world = World::new();
     let model = world.scenario("s", turns.into_iter().chain([says("Done.")]));
     let arguments = [options, &["-m", &model, "--", "go"]].concat();

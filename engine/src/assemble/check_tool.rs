@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ah_conversation::{
@@ -14,6 +14,7 @@ use ah_conversation::{
     Truncation,
 };
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::{oneshot, watch};
 use tokio::task::AbortHandle;
@@ -153,7 +154,7 @@ impl Beside {
         call: &ToolUse,
         tasks: &TaskSink,
     ) -> Result<oneshot::Receiver<()>, String> {
-        let mut jobs = self.jobs();
+        let mut jobs = self.0.lock();
         if let Some((id, _)) = jobs.iter().find(|(_, job)| !job.has_ended()) {
             return Err(id.clone());
         }
@@ -190,10 +191,6 @@ impl Beside {
         jobs.insert(id, job);
         Ok(taken)
     }
-
-    fn jobs(&self) -> MutexGuard<'_, HashMap<String, Job>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// Returns the report of a check that has ended, or was stopped.
@@ -217,11 +214,11 @@ fn ended(run: Option<&CheckRun>, summary: String, took: Duration) -> TaskUpdate 
 #[async_trait]
 impl Tasks for Beside {
     fn has(&self, id: &str) -> bool {
-        self.jobs().contains_key(id)
+        self.0.lock().contains_key(id)
     }
 
     async fn output(&self, id: &str, patience: Duration) -> Output {
-        let Some(mut ended) = self.jobs().get(id).map(|job| job.ended.clone()) else {
+        let Some(mut ended) = self.0.lock().get(id).map(|job| job.ended.clone()) else {
             return Output::error(format!("there is no job {id}"));
         };
         let end = ended.wait_for(Option::is_some);
@@ -238,7 +235,7 @@ impl Tasks for Beside {
     }
 
     async fn stop(&self, id: &str) -> Output {
-        let mut jobs = self.jobs();
+        let mut jobs = self.0.lock();
         let Some(job) = jobs.get_mut(id) else {
             return Output::error(format!("there is no job {id}"));
         };
@@ -312,7 +309,7 @@ mod tests {
                     TaskUpdate::Ended { ending, .. } => ending.as_str(),
                     _ => "started",
                 };
-                told.lock().unwrap().push(format!("{} {word}", task.id));
+                told.lock().push(format!("{} {word}", task.id));
             }
         });
         let tasks = tool.extras().tasks.unwrap();
@@ -340,7 +337,7 @@ mod tests {
             tasks.output("a", long).await.content.text(),
             "It was stopped."
         );
-        let told = told.lock().unwrap().clone();
+        let told = told.lock().clone();
         assert_eq!(told[..3], ["a started", "a stopped", "c started"]);
     }
 }

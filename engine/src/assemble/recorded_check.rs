@@ -6,12 +6,13 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use ah_beneath::Folder;
 use ah_conversation::{Check, CheckRun, Taken};
 use ah_provider::script::record::Recording;
 use async_trait::async_trait;
+use parking_lot::Mutex;
 
 /// Number of recorded verdicts that were given, by command.
 type Given = Arc<Mutex<BTreeMap<String, usize>>>;
@@ -124,7 +125,7 @@ impl Replayed {
 
     /// Takes the next one: a check that is set again goes on where it was.
     fn taken(&self) -> Option<CheckRun> {
-        let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut given = self.given.lock();
         let at = given.entry(self.command.clone()).or_default();
         *at += 1;
         self.runs.get(*at - 1).cloned()

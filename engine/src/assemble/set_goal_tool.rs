@@ -4,7 +4,7 @@
 //! It exists where a host names it, and never sets a check without a question, whatever its input says: the model does not choose
 //! what judges it. A check that is in force can only be changed by the user.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use ah_config::Config;
 use ah_conversation::{
@@ -13,6 +13,7 @@ use ah_conversation::{
 };
 use ah_store::SessionStore;
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use serde_json::json;
 
 use super::goal::check_of;
@@ -140,7 +141,7 @@ impl Tool for SetGoalTool {
         }
         let told = Mutex::new(String::new());
         let tell = |text: &str| {
-            let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut told = told.lock();
             told.push_str(&format!("\n{text}"));
         };
         let config = self.config.clone();
@@ -152,7 +153,7 @@ impl Tool for SetGoalTool {
             Ok(check) => self.check.set(Some(check)),
             Err(error) => return Output::error(error.in_one_line()),
         }
-        let sealed = told.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let sealed = told.into_inner();
         done(sealed)
     }
 }

@@ -22,7 +22,7 @@ use std::os::unix::fs::{
     DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
 };
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use ah_agent::SeenFiles;
@@ -35,6 +35,7 @@ use ah_conversation::{
 use ah_ids::SystemClock;
 use ah_sandbox::UpcomingChange;
 use ah_store::{BigFiles, MAX_BIG, Paths, Seal, SessionStore};
+use parking_lot::Mutex;
 use rustix::fs::{FileType, Mode, OFlags};
 
 pub use self::agent_files::AgentFiles;
@@ -116,11 +117,6 @@ impl CommandJournal {
         }
     }
 
-    /// Ignores poison: a recorder does not panic, and an entry that is missing is all that could be wrong.
-    fn lock(&self) -> MutexGuard<'_, JournalState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn hides(&self, path: &Path) -> bool {
         let mut denied = self.denied.iter();
         self.hidden.hides(path) || denied.any(|denied| path.starts_with(denied))
@@ -176,7 +172,7 @@ impl CommandJournal {
     /// Records the state before a change by the command with this number, of `agent`.
     fn change(&self, change: UpcomingChange<'_>, agent: &agents::Agent, number: u64) {
         let other = self.after_others(change.path, agent);
-        let mut journal = self.lock();
+        let mut journal = self.state.lock();
         if journal.run.is_none() {
             return;
         }
@@ -250,7 +246,7 @@ impl CommandJournal {
         }
         let mut waited_for = None;
         loop {
-            let mut journal = self.lock();
+            let mut journal = self.state.lock();
             let last = journal.agents.unknown(path, agent);
             // Others may have waited too, and gone first.
             if last == waited_for {
@@ -273,7 +269,7 @@ impl CommandJournal {
 impl CommandJournal {
     /// Says that a call of the run with this first message is about to start.
     pub fn begin(&self, run: &MessageId) {
-        let mut journal = self.lock();
+        let mut journal = self.state.lock();
         if journal.run.as_ref() != Some(run) {
             // The rest of an earlier run is recovered with the next use of the session.
             journal.file = None;
@@ -288,7 +284,7 @@ impl CommandJournal {
 
     /// Returns what has changed since the last call of this.
     pub fn take(&self) -> SeenFiles {
-        let mut journal = self.lock();
+        let mut journal = self.state.lock();
         journal.names = None;
         journal.settled.clear();
         let mut before = Vec::new();
@@ -317,7 +313,7 @@ impl CommandJournal {
     }
 
     fn stored(&self) {
-        for path in std::mem::take(&mut self.lock().taken) {
+        for path in std::mem::take(&mut self.state.lock().taken) {
             let _ = fs::remove_file(path);
         }
     }

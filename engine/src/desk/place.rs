@@ -1,6 +1,6 @@
 //! The place of an open session: what its doors ask of its folder, its settings and its store.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use ah_agent::Session;
 use ah_agent::hooks::LineHooks;
@@ -11,6 +11,7 @@ use ah_conversation::{
 use ah_desk::{Command, ExpandedPrompt, Place, Prompt, Refusal};
 use ah_store::{Paths, Queue, SessionStore, Tree};
 use async_trait::async_trait;
+use parking_lot::Mutex;
 
 use crate::assemble;
 use crate::assemble::recorded_check::RecordedTo;
@@ -120,7 +121,7 @@ impl OpenPlace {
 
     /// Returns the store until it was given up.
     fn store(&self) -> Option<Arc<SessionStore>> {
-        let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        let store = self.store.lock();
         store.clone()
     }
 
@@ -222,5 +223,5 @@ pub(super) fn picture(data: &str) -> Result<Image, Error> {
 }
 
 fn take<T>(value: &Mutex<Option<T>>) -> Option<T> {
-    value.lock().unwrap_or_else(PoisonError::into_inner).take()
+    value.lock().take()
 }

@@ -4,11 +4,11 @@ mod text;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use ah_conversation::EventKind;
 use ah_store::fleet::End;
+use parking_lot::Mutex;
 
 pub(super) use text::Worker;
 
@@ -49,7 +49,7 @@ impl Metrics {
 
     /// Notes that the store has answered.
     pub(super) fn answered(&self) {
-        *locked(&self.answered) = Instant::now();
+        *self.answered.lock() = Instant::now();
     }
 
     /// Notes the number of runs in progress.
@@ -64,12 +64,12 @@ impl Metrics {
             End::Again(..) => "retried",
             End::Done(_) | End::Failed(_) | End::Cancelled => end.part().state.word(),
         };
-        *locked(&self.counts).ends.entry(word).or_default() += 1;
+        *self.counts.lock().ends.entry(word).or_default() += 1;
     }
 
     /// Counts what happens in a run.
     pub(super) fn count(&self, event: &EventKind) {
-        let mut counts = locked(&self.counts);
+        let mut counts = self.counts.lock();
         match event {
             EventKind::ApiCallEnd {
                 input_tokens,
@@ -93,8 +93,4 @@ impl Metrics {
             _ => {}
         }
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -3,13 +3,13 @@
 use std::collections::VecDeque;
 use std::error::Error;
 use std::fmt;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
+use parking_lot::Mutex;
 use reqwest::Url;
 use rmcp::service::{ClientInitializeError, ServiceError};
 use rmcp::transport::auth::WWWAuthenticateParams;
 
-use crate::remote::lock::lock;
 use crate::remote::name::{clean, clean_line};
 
 /// Lines of a server's standard error that are kept to explain its end.
@@ -140,7 +140,7 @@ impl ErrorTail {
         if is_of_trace(&line) {
             return;
         }
-        let mut lines = lock(&self.lines);
+        let mut lines = self.lines.lock();
         if lines.len() == LAST_LINES {
             lines.pop_front();
         }
@@ -149,7 +149,7 @@ impl ErrorTail {
 
     /// Appends the collected lines to a transient `error`.
     pub(crate) fn explain(&self, error: ServerError) -> ServerError {
-        let lines: Vec<_> = lock(&self.lines).iter().cloned().collect();
+        let lines: Vec<_> = self.lines.lock().iter().cloned().collect();
         match error {
             ServerError::Transient(text) if !lines.is_empty() => {
                 let output = clean(&lines.join("; "), 500);

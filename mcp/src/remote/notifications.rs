@@ -1,15 +1,15 @@
 //! Notifications of a server: changes of its list of tools, and the progress of calls.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ah_conversation::{Progress, ProgressSink};
+use parking_lot::Mutex;
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::remote::lock::lock;
 use crate::remote::name::clean_line;
 
 /// Minimum time between two progress reports of one call.
@@ -37,7 +37,9 @@ impl Notifications {
         sink: ProgressSink,
     ) -> ProgressSubscription {
         let next = Instant::now();
-        lock(&self.listeners).insert(token.clone(), ProgressListener { sink, next });
+        self.listeners
+            .lock()
+            .insert(token.clone(), ProgressListener { sink, next });
         ProgressSubscription {
             notifications: self.clone(),
             token,
@@ -48,7 +50,7 @@ impl Notifications {
     pub(crate) fn progress(&self, params: &ProgressNotificationParam) {
         let now = Instant::now();
         let sink = {
-            let mut listeners = lock(&self.listeners);
+            let mut listeners = self.listeners.lock();
             let listener = listeners.get_mut(&params.progress_token);
             let Some(listener) = listener.filter(|listener| listener.next <= now) else {
                 return;
@@ -73,6 +75,6 @@ pub(crate) struct ProgressSubscription {
 
 impl Drop for ProgressSubscription {
     fn drop(&mut self) {
-        lock(&self.notifications.listeners).remove(&self.token);
+        self.notifications.listeners.lock().remove(&self.token);
     }
 }

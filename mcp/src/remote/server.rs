@@ -1,10 +1,11 @@
 //! Supervises one server: connects, lists its tools, watches the connection and reconnects when it ends.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use ah_conversation::{ServerPrompt, ServerState, ServerStatus, Software};
+use parking_lot::{Mutex, MutexGuard};
 use rmcp::model::{ProtocolVersion, ServerPeerInfo};
 use rmcp::service::ClientCacheConfig;
 use tokio::sync::{Notify, watch};
@@ -17,7 +18,6 @@ use crate::remote::connection::{ConnectOptions, Connection, Place};
 use crate::remote::error::ServerError;
 use crate::remote::link::{ConnectedServer, LinkState, ServerLink};
 use crate::remote::listing::{self, ToolListing};
-use crate::remote::lock::lock;
 use crate::remote::name::{clean, clean_line};
 use crate::remote::oauth;
 use crate::remote::prompts;
@@ -191,7 +191,7 @@ impl Server {
     }
 
     fn offer(&self) -> MutexGuard<'_, Offer> {
-        lock(&self.offer)
+        self.offer.lock()
     }
 
     pub(crate) fn is_pending(&self) -> bool {
@@ -283,14 +283,14 @@ impl Server {
     }
 
     async fn start(&self, shared: &Shared) -> Result<Connection, ServerError> {
-        let beginning = *lock(&self.beginning);
+        let beginning = *self.beginning.lock();
         let place = Place {
             name: &self.name,
             config: &self.config,
             cell: self.cell.as_ref(),
         };
         let connection = Connection::connect(place, &shared.connect_options, beginning).await?;
-        *lock(&self.beginning) = Some(connection.beginning);
+        *self.beginning.lock() = Some(connection.beginning);
         let peer = connection.service.peer();
         check_version(peer.peer_info().as_deref())?;
         // What a server lets be kept is kept as long as it says, and no longer: the end of a resource is no reason to show

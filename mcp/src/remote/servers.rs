@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ah_conversation::{Completion, ServerPrompt, ServerStatus, Servers, ServersChange, Tool};
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
@@ -15,7 +16,6 @@ use tokio::time::{Instant, timeout_at};
 use crate::config::{ServerConfig, ServerEntry, Transport};
 use crate::options::{Granted, Options};
 use crate::remote::error::ServerError;
-use crate::remote::lock::lock;
 use crate::remote::name::{clean_line, prefix};
 use crate::remote::overview::{PendingTool, ServersTool};
 use crate::remote::prompts;
@@ -98,7 +98,8 @@ impl RemoteServers {
 
     /// Returns the servers that were not started because their tool names would clash with another server's.
     pub fn not_started(&self) -> Vec<ServerStatus> {
-        self.lock()
+        self.servers
+            .lock()
             .values()
             .filter(|supervised| supervised.task.is_empty())
             .map(|supervised| supervised.server.status())
@@ -112,7 +113,8 @@ impl RemoteServers {
 
     /// Returns all servers, ordered by name.
     fn all(&self) -> Arc<[Arc<Server>]> {
-        self.lock()
+        self.servers
+            .lock()
             .values()
             .map(|supervised| supervised.server.clone())
             .collect()
@@ -120,27 +122,23 @@ impl RemoteServers {
 
     /// Returns the server of this name; the error names those that exist.
     fn one(&self, name: &str) -> Result<Arc<Server>, String> {
-        let servers = self.lock();
+        let servers = self.servers.lock();
         servers
             .get(name)
             .map(|supervised| supervised.server.clone())
             .ok_or_else(|| unknown(name, servers.keys()))
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, SupervisedServer>> {
-        lock(&self.servers)
-    }
-
     fn add(&self, name: &str, config: ServerConfig) {
         let server = SupervisedServer::new(name, config, &self.shared.options);
-        self.lock().insert(name.to_owned(), server);
-        lock(&self.removed).remove(name);
+        self.servers.lock().insert(name.to_owned(), server);
+        self.removed.lock().remove(name);
         self.run(name);
     }
 
     /// Starts a server that is not running, unless its tool names would clash with those of a running one.
     fn run(&self, name: &str) {
-        let mut servers = self.lock();
+        let mut servers = self.servers.lock();
         let rival = servers
             .values()
             .filter(|supervised| !supervised.task.is_empty())
@@ -241,7 +239,7 @@ impl Servers for RemoteServers {
     }
 
     fn withdrawn(&self) -> Vec<String> {
-        let removed = lock(&self.removed);
+        let removed = self.removed.lock();
         let all = self.all();
         let disabled = { all.iter() }.filter(|server| !server.is_on());
         let disabled = disabled.map(|server| &server.name);
@@ -281,6 +279,7 @@ impl Servers for RemoteServers {
 
     async fn ready(&self, patience: Duration) {
         let links: Vec<_> = self
+            .servers
             .lock()
             .values()
             .map(|supervised| (supervised.server.link(), supervised.since + patience))
@@ -305,13 +304,14 @@ impl Servers for RemoteServers {
             }
         }
         let replaced: BTreeMap<_, _> = self
+            .servers
             .lock()
             .extract_if(.., |name, supervised| {
                 supervised.is_replaced_by(wanted.get(name))
             })
             .collect();
         for (name, supervised) in replaced {
-            lock(&self.removed).insert(name.clone());
+            self.removed.lock().insert(name.clone());
             supervised.end(&self.shared).await;
             if !wanted.contains_key(&name) {
                 change.removed.push(name);
@@ -322,7 +322,7 @@ impl Servers for RemoteServers {
                 self.add(&name, config);
                 change.added.push(name.clone());
             }
-            if let Some(supervised) = self.lock().get_mut(&name) {
+            if let Some(supervised) = self.servers.lock().get_mut(&name) {
                 supervised.is_set = true;
             }
         }
@@ -342,6 +342,7 @@ impl Servers for RemoteServers {
             return Err(format!("the MCP server `{name}` is disabled"));
         }
         let old_task = self
+            .servers
             .lock()
             .get_mut(name)
             .map(|supervised| mem::take(&mut supervised.task));

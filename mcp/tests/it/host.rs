@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ah_conversation::{
@@ -11,6 +11,7 @@ use ah_conversation::{
 use ah_mcp::{SdkHost, SdkPipe};
 use ah_testkit::mcp::McpScript;
 use futures_util::{future, sink, stream};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -23,7 +24,7 @@ struct Received(Arc<Mutex<Vec<(String, Value)>>>);
 
 impl Received {
     fn methods(&self) -> Vec<String> {
-        let received = self.0.lock().unwrap();
+        let received = self.0.lock();
         let method = |(server, message): &(String, Value)| {
             let method = message["method"].as_str().unwrap_or("response");
             format!("{server} {method}")
@@ -50,7 +51,7 @@ fn host(
         let (sender, receiver) = mpsc::unbounded_channel();
         let (name, log, respond) = (name.to_owned(), log.clone(), respond.clone());
         let to_host = sink::unfold(sender, move |sender, message: Value| {
-            log.0.lock().unwrap().push((name.clone(), message.clone()));
+            log.0.lock().push((name.clone(), message.clone()));
             for response in respond(&message) {
                 // It fails if the client has disconnected.
                 let _ = sender.send(response);
@@ -126,7 +127,7 @@ async fn all_messages_go_over_the_pipe_of_the_host() {
             "calc tools/call",
         ]
     );
-    let received = received.0.lock().unwrap();
+    let received = received.0.lock();
     let (first, call) = (&received[0].1, &received[3].1);
     assert_eq!(
         (&first["id"], &first["params"]["protocolVersion"]),
@@ -152,7 +153,7 @@ async fn a_server_is_told_the_span_of_a_call() {
         ..Context::new(PathBuf::from("/nowhere"))
     };
     run_with(&tool, json!({"t": "x"}), context).await;
-    let received = received.0.lock().unwrap();
+    let received = received.0.lock();
     let (_, call) = received.last().unwrap();
     assert_eq!(call["params"]["_meta"]["traceparent"], span);
 }
@@ -408,12 +409,12 @@ async fn progress_is_reported_at_a_limited_rate() {
     let context = Context {
         progress: {
             let reports = reports.clone();
-            ProgressSink::new(move |progress| reports.lock().unwrap().push(progress))
+            ProgressSink::new(move |progress| reports.lock().push(progress))
         },
         ..Context::new(PathBuf::from("/nowhere"))
     };
     run_with(&tool, json!({"t": "x"}), context).await;
-    let reports = reports.lock().unwrap();
+    let reports = reports.lock();
     assert_eq!(reports.len(), 1, "no time has passed");
     assert_eq!(
         (reports[0].total, reports[0].message.as_deref()),

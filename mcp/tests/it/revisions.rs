@@ -3,11 +3,12 @@
 use std::io::{BufRead, BufReader, Read as _, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::thread;
 
 use ah_conversation::{Context, ProgressSink, ServerState, Servers as _};
 use ah_testkit::mcp::McpScript;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::world::{World, eventually, names, run_with, show};
@@ -137,14 +138,13 @@ async fn a_task_is_followed_to_its_end_and_cancelled_with_the_call() {
     let shown = Arc::new(Mutex::new(Vec::new()));
     let seen = shown.clone();
     let mut context = Context::new(PathBuf::from("/nowhere"));
-    context.progress =
-        ProgressSink::new(move |progress| seen.lock().unwrap().push(progress.message));
+    context.progress = ProgressSink::new(move |progress| seen.lock().push(progress.message));
     let tool = world.tool("mcp__s__work").await;
     assert_eq!(
         show(&run_with(&tool, json!({}), context).await),
         "long work"
     );
-    assert!(shown.lock().unwrap().contains(&Some("half way".to_owned())));
+    assert!(shown.lock().contains(&Some("half way".to_owned())));
     let update: Value = serde_json::from_str(&world.text("update")).unwrap();
     assert_eq!(
         update["params"]["inputResponses"]["who"],

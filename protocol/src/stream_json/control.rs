@@ -5,7 +5,7 @@ mod run;
 mod settings;
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use ah_agent::checkpoint::{Files, SkippedFile};
 use ah_agent::{Controls, Session, SessionChange};
@@ -13,11 +13,11 @@ use ah_conversation::{
     Model, Models, PermissionMode, Permissions, ServerStatus, Servers, StoreError, Tasks, Thinking,
 };
 use ah_desk::Place;
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
 use super::Pipes;
 use super::context::{self, ContextParts};
-use super::lock::lock;
 use super::speaker::Speaker;
 use super::wire::{ControlRequest, RequestError, mode};
 
@@ -147,15 +147,15 @@ impl Handles {
     /// Takes note of the session between runs.
     pub(crate) fn follow(&self, session: &Session) {
         let settings = session.settings();
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         state.model = session.model().clone();
         state.permissions = settings.permissions.clone();
-        lock(&self.context).tools = session.tools().specs().clone();
+        self.context.lock().tools = session.tools().specs().clone();
     }
 
     /// Changes the thinking budget or the effort.
     fn think(&self, change: impl FnOnce(&mut Thinking, Thinking)) {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         let initial = state.initial;
         change(&mut state.thinking, initial);
         let thinking = state.thinking;
@@ -169,7 +169,7 @@ impl Handles {
             .connect(name)
             .map_err(|error| RequestError::new(error.to_string()))?;
         let resolved = provider.model().name.clone();
-        lock(&self.state).model = provider.model().clone();
+        self.state.lock().model = provider.model().clone();
         self.controls.request(SessionChange::Model(provider));
         self.speaker.output(&format!("Set model to {resolved}"));
         Ok(json!({"model": resolved}))
@@ -231,8 +231,8 @@ impl Handles {
     /// Returns what fills the context window.
     pub(crate) fn context_usage(&self) -> Value {
         let used = self.speaker.context_tokens();
-        let model = lock(&self.state).model.clone();
-        context::usage(&lock(&self.context), used, &model)
+        let model = self.state.lock().model.clone();
+        context::usage(&self.context.lock(), used, &model)
     }
 }
 

@@ -1,8 +1,9 @@
 //! Our requests to the host: each is a line with an id, and the line with the same id is its answer.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
@@ -56,7 +57,7 @@ impl Link {
         let id = self.ids.fresh();
         let (sender, receiver) = oneshot::channel();
         {
-            let mut open = self.lock();
+            let mut open = self.open.lock();
             if open.is_over {
                 return Err(Unanswered::Over);
             }
@@ -77,7 +78,7 @@ impl Link {
 
     /// Hands an answer to the request with this id; without such a request it is ignored.
     pub(crate) fn answer(&self, id: &str, answer: Result<Value, String>) {
-        let waiting = self.lock().waiting.remove(id);
+        let waiting = self.open.lock().waiting.remove(id);
         if let Some(waiting) = waiting {
             // The request may be withdrawn at this moment.
             let _ = waiting.send(answer.map_err(Unanswered::Fault));
@@ -86,13 +87,9 @@ impl Link {
 
     /// Fails all open requests and any further one.
     pub(crate) fn close(&self) {
-        let mut open = self.lock();
+        let mut open = self.open.lock();
         open.is_over = true;
         open.waiting.clear();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, OpenRequests> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -104,7 +101,7 @@ struct OpenRequest<'a> {
 
 impl Drop for OpenRequest<'_> {
     fn drop(&mut self) {
-        let was_open = self.link.lock().waiting.remove(&self.id).is_some();
+        let was_open = self.link.open.lock().waiting.remove(&self.id).is_some();
         if was_open {
             let line = json!({"type": "control_cancel_request", "request_id": self.id});
             self.link.sink.send_control(line);

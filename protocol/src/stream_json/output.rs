@@ -3,11 +3,12 @@
 
 use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
+use std::sync::{Arc, OnceLock, mpsc};
 use std::time::Duration;
 use std::{io, thread};
 
 use ah_conversation::json;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -65,7 +66,7 @@ impl Lines {
             shorten(&mut value);
             line = bytes(&value);
         }
-        let sender = self.sender.lock().unwrap_or_else(PoisonError::into_inner);
+        let sender = self.sender.lock();
         if let Some(sender) = &*sender {
             self.state.waiting.fetch_add(line.len(), Ordering::Relaxed);
             // The thread only ends early after a write error.
@@ -92,9 +93,9 @@ impl Lines {
 
     /// Sends nothing more, and waits until all is written: without limit, or for `patience`.
     pub(crate) fn finish(&self, patience: Option<Duration>) {
-        let mut sender = self.sender.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sender = self.sender.lock();
         *sender = None;
-        let is_done = self.is_done.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_done = self.is_done.lock();
         // Nothing is sent on it; it is dropped when the thread ends.
         let _ = match patience {
             Some(patience) => is_done.recv_timeout(patience).is_ok(),
@@ -180,7 +181,7 @@ mod tests {
 
     impl Write for Written {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap().extend_from_slice(bytes);
+            self.0.lock().extend_from_slice(bytes);
             Ok(bytes.len())
         }
 
@@ -197,7 +198,7 @@ mod tests {
         lines.send(json!({"type": "user", "said": long, "tool_use_result": {"again": long}}));
         lines.send(json!({"type": "user", "said": "short"}));
         lines.finish(None);
-        let written = written.0.lock().unwrap();
+        let written = written.0.lock();
         let texts: Vec<_> = written.split(|byte| *byte == b'\n').collect();
         assert!(texts[0].len() < LONGEST);
         let cut: Value = serde_json::from_slice(texts[0]).unwrap();

@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use futures_util::stream::FuturesUnordered;
 use futures_util::{Sink, Stream, StreamExt, sink, stream};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -45,7 +46,7 @@ impl Pipes {
     pub fn pipe(&self, server: &str) -> Pipe {
         let (to_us, from_host) = mpsc::unbounded_channel();
         let (to_host, from_us) = mpsc::unbounded_channel();
-        self.lock().insert(server.to_owned(), to_us.clone());
+        self.inbound.lock().insert(server.to_owned(), to_us.clone());
         let carrying = carry(self.link.clone(), server.to_owned(), from_us, to_us);
         // The task ends when `outbound` is dropped.
         tokio::spawn(carrying);
@@ -63,13 +64,9 @@ impl Pipes {
 
     /// Hands on a message that a server sent by itself; returns whether there is a receiver.
     pub(crate) fn deliver(&self, server: &str, message: Value) -> bool {
-        let inbound = self.lock();
+        let inbound = self.inbound.lock();
         let listener = inbound.get(server);
         listener.is_some_and(|listener| listener.send(message).is_ok())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, mpsc::UnboundedSender<Value>>> {
-        self.inbound.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -2,13 +2,14 @@
 //! what another process would be asked by control requests.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use ah_agent::hooks::Hook;
 use ah_conversation::{ContentBlock, Host, PermissionMode};
 use futures_util::Stream;
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::{Notify, mpsc, oneshot};
 
@@ -193,7 +194,7 @@ pub(crate) struct MessageSender {
 impl MessageSender {
     /// Sends a message.
     pub(crate) fn send(&self, message: Message) {
-        if let Some(sender) = &*self.lock() {
+        if let Some(sender) = &*self.sender.lock() {
             self.flow.waiting.fetch_add(1, Ordering::Relaxed);
             // Seen by the flag, which also holds where nothing is sent.
             let _ = sender.send(message);
@@ -233,11 +234,7 @@ impl MessageSender {
 
     /// Ends the stream of messages.
     pub(crate) fn close(&self) {
-        *self.lock() = None;
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<mpsc::UnboundedSender<Message>>> {
-        self.sender.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.sender.lock() = None;
     }
 }
 

@@ -2,8 +2,9 @@
 //! even before it has begun.
 
 use std::collections::{HashSet, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -37,19 +38,21 @@ impl Queue {
 
     /// Appends a prompt; returns `None` for one that is known by its UUID: the host has sent it twice.
     pub(crate) fn join(&self, uuid: Option<String>) -> Option<Arc<Ticket>> {
-        let is_new = uuid.clone().is_none_or(|uuid| self.known().insert(uuid));
+        let is_new = uuid
+            .clone()
+            .is_none_or(|uuid| self.known.lock().insert(uuid));
         if !is_new {
             return None;
         }
         let ticket = self.ticket(uuid);
-        self.lock().push_back(ticket.clone());
+        self.tickets.lock().push_back(ticket.clone());
         Some(ticket)
     }
 
     /// Puts a run without a prompt before all prompts, so that an interrupt applies to it.
     pub(crate) fn lead(&self) -> Arc<Ticket> {
         let ticket = self.ticket(None);
-        self.lock().push_front(ticket.clone());
+        self.tickets.lock().push_front(ticket.clone());
         ticket
     }
 
@@ -64,7 +67,7 @@ impl Queue {
 
     /// Marks the first prompt as begun; returns whether it was not withdrawn.
     pub(crate) fn begin(&self, ticket: &Ticket) -> bool {
-        let _held = self.lock();
+        let _held = self.tickets.lock();
         // It begins once.
         let _ = ticket.has_begun.set(());
         ticket.is_withdrawn.get().is_none()
@@ -72,19 +75,19 @@ impl Queue {
 
     /// Removes the first prompt, which is answered.
     pub(crate) fn leave(&self) {
-        self.lock().pop_front();
+        self.tickets.lock().pop_front();
     }
 
     /// Returns the number of prompts behind the first.
     pub(crate) fn waiting(&self) -> usize {
-        let tickets = self.lock();
+        let tickets = self.tickets.lock();
         let waiting = tickets.iter().skip(1);
         waiting.filter(|it| it.is_withdrawn.get().is_none()).count()
     }
 
     /// Stops the run of the first prompt and optionally withdraws all others; returns the response for the host.
     pub(crate) fn interrupt(&self, cancels_others: bool) -> Value {
-        let tickets = self.lock();
+        let tickets = self.tickets.lock();
         if let Some(first) = tickets.front() {
             first.run.cancel();
         }
@@ -106,7 +109,7 @@ impl Queue {
 
     /// Withdraws the prompt with this UUID; returns whether it was there and had not begun.
     pub(crate) fn withdraw(&self, uuid: &str) -> bool {
-        let tickets = self.lock();
+        let tickets = self.tickets.lock();
         let mut waiting = tickets.iter().filter(|ticket| {
             let is_over = ticket.has_begun.get().or(ticket.is_withdrawn.get());
             is_over.is_none() && ticket.uuid.as_deref() == Some(uuid)
@@ -119,16 +122,8 @@ impl Queue {
     /// A prompt that was withdrawn may be sent again.
     fn forget(&self, ticket: &Ticket) {
         if let Some(uuid) = &ticket.uuid {
-            self.known().remove(uuid);
+            self.known.lock().remove(uuid);
         }
-    }
-
-    fn known(&self) -> MutexGuard<'_, HashSet<String>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<Ticket>>> {
-        self.tickets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

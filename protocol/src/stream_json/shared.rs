@@ -1,9 +1,10 @@
 //! State shared by the task that reads the host's input and the one that runs its prompts ([`worker`](super::worker)), and
 //! the answers to control requests that need no session.
 
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use ah_conversation::Cost;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
@@ -12,7 +13,6 @@ use super::initialize::Initialize;
 use super::input::Line;
 use super::introduction;
 use super::link::Link;
-use super::lock::lock;
 use super::program::Request;
 use super::queue::{Queue, Ticket};
 use super::result::model_usage;
@@ -132,13 +132,13 @@ impl Shared {
                 self.reply(to, Ok(told));
             }
             ControlRequest::SessionCost => {
-                let text = lock(&self.totals).text(self.link.ids.now());
+                let text = self.totals.lock().text(self.link.ids.now());
                 self.reply(to, Ok(json!({"text": text})));
             }
             ControlRequest::Unknown { subtype, fault } => {
                 self.reply(to, Err(unknown(&subtype, fault)));
             }
-            ControlRequest::Initialize(wishes) if lock(&self.open).is_none() => {
+            ControlRequest::Initialize(wishes) if self.open.lock().is_none() => {
                 self.put(Work::Open(to, wishes));
             }
             // A host that lost the response asks again; its options come too late.
@@ -147,7 +147,7 @@ impl Shared {
                 self.reply(to, Ok(told));
             }
             wish => {
-                let mut early = lock(&self.early);
+                let mut early = self.early.lock();
                 if let Some(early) = &mut *early {
                     early.push((to, wish));
                     self.put(Work::OpenAnyhow);
@@ -162,7 +162,7 @@ impl Shared {
 
     /// Carries out a request that needs the session.
     pub(super) async fn grant(&self, to: ReplyTo, wish: ControlRequest) {
-        let handles = lock(&self.open).clone();
+        let handles = self.open.lock().clone();
         let Some(handles) = handles else {
             let fault = RequestError::new("the session could not be opened");
             return self.reply(to, Err(fault));
@@ -180,7 +180,7 @@ impl Shared {
     /// Returns cost and usage of the session.
     fn usage(&self, handles: &Handles) -> Value {
         let describe = |provider: &str, name: &str| handles.models.describe(provider, name);
-        let totals = lock(&self.totals);
+        let totals = self.totals.lock();
         let mut session = totals.durations(self.link.ids.now());
         session["total_cost_usd"] = json!(totals.cost().map(Cost::usd));
         session["model_usage"] = model_usage(&totals.shares, &describe);
@@ -195,7 +195,7 @@ impl Shared {
 
     /// Returns the program's description.
     pub(super) fn introduction(&self) -> Arc<Introduction> {
-        let mut known = lock(&self.introduction);
+        let mut known = self.introduction.lock();
         known
             .get_or_insert_with(|| Arc::new(self.engine.introduction()))
             .clone()
@@ -204,8 +204,8 @@ impl Shared {
     /// Reads the description anew, and reports commands that have changed.
     fn reread(&self) {
         let new = Arc::new(self.engine.introduction());
-        let old = lock(&self.introduction).replace(new.clone());
-        let handles = lock(&self.open).clone();
+        let old = self.introduction.lock().replace(new.clone());
+        let handles = self.open.lock().clone();
         if let Some(handles) = handles
             && old.is_some_and(|old| old.commands != new.commands)
         {
@@ -232,7 +232,7 @@ impl Shared {
             return;
         };
         // Before that the session has no id yet.
-        if lock(&self.open).is_some() {
+        if self.open.lock().is_some() {
             self.speaker.state("running");
         }
         self.speaker
@@ -256,13 +256,13 @@ impl Shared {
     }
 
     fn put(&self, work: Work) {
-        if let Some(sender) = &*lock(&self.work) {
+        if let Some(sender) = &*self.work.lock() {
             // The receiver lives as long as this.
             let _ = sender.send(work);
         }
     }
 
     pub(super) fn end(&self) {
-        *lock(&self.work) = None;
+        *self.work.lock() = None;
     }
 }

@@ -8,7 +8,7 @@ pub(crate) mod lifecycle;
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use ah_agent::hooks::HookCall;
 use ah_agent::{Ready, SessionUpdate, Watcher};
@@ -16,6 +16,7 @@ use ah_conversation::{
     ContentBlock, EventKind, ExitReason, Host, Message, MessageId, Origin, PermissionMode, Role,
     StopReason, StreamEvent, Time, ToolResult, ToolUse, ToolUseId, Usage,
 };
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use hook::said;
@@ -125,7 +126,7 @@ impl Speaker {
     /// Sets the ids of the open session.
     pub(crate) fn name(&self, session_id: &str, max_retries: u32) {
         let early = {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             session_id.clone_into(&mut state.session_id);
             state.max_retries = max_retries;
             std::mem::take(&mut state.early)
@@ -137,7 +138,7 @@ impl Speaker {
     pub(crate) fn begin(&self, init: Value, mode: PermissionMode, prompt: Option<&Prompt>) {
         self.say(init);
         let notices = {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             state.has_begun = true;
             state.mode = Some(mode);
             state.prompt_uuid = prompt.and_then(|prompt| prompt.uuid.clone());
@@ -149,7 +150,7 @@ impl Speaker {
 
     /// Reports the permission mode if it has changed.
     pub(crate) fn mode(&self, mode: PermissionMode) {
-        let known = self.lock().mode.replace(mode);
+        let known = self.state.lock().mode.replace(mode);
         if known != Some(mode) {
             self.system(
                 "status",
@@ -160,17 +161,17 @@ impl Speaker {
 
     /// Sets the trigger of the next compaction.
     pub(crate) fn set_trigger(&self, trigger: &'static str) {
-        self.lock().trigger = trigger;
+        self.state.lock().trigger = trigger;
     }
 
     /// Returns the tokens of the last answer and its request.
     pub(crate) fn context_tokens(&self) -> u64 {
-        self.lock().context_tokens
+        self.state.lock().context_tokens
     }
 
     /// Reports the state of the session if it has changed and the host asked for it.
     pub(crate) fn state(&self, state: &'static str) {
-        let known = std::mem::replace(&mut self.lock().session_state, state);
+        let known = std::mem::replace(&mut self.state.lock().session_state, state);
         if self.wanted.session_state && known != state {
             self.system(
                 "session_state_changed",
@@ -193,7 +194,7 @@ impl Speaker {
 
     fn identify(&self, line: &mut Value) {
         self.attribute(line);
-        let session_id = self.lock().session_id.clone();
+        let session_id = self.state.lock().session_id.clone();
         line["session_id"] = json!(session_id);
         if line.get("uuid").is_none() {
             line["uuid"] = json!(self.link.ids.fresh());
@@ -254,7 +255,7 @@ impl Speaker {
 
     fn assistant(&self, block: &ContentBlock, is_cut: bool) {
         let (message, uuid, request_id) = {
-            let answer = &mut self.lock().answer;
+            let answer = &mut self.state.lock().answer;
             let index = answer.blocks;
             answer.blocks += 1;
             match block {
@@ -287,7 +288,7 @@ impl Speaker {
 
     fn piece(&self, event: &StreamEvent) {
         if let StreamEvent::Accepted { request_id } = event {
-            self.lock().answer.request_id = Some(request_id.clone());
+            self.state.lock().answer.request_id = Some(request_id.clone());
         }
         if let StreamEvent::Started { id, usage } = event {
             let id = if id.is_empty() {
@@ -295,13 +296,17 @@ impl Speaker {
             } else {
                 id.clone()
             };
-            let answer = &mut self.lock().answer;
+            let answer = &mut self.state.lock().answer;
             answer.id = id;
             answer.usage = *usage;
             answer.told = 0;
         }
         if let StreamEvent::Fallback(notice) = event {
-            self.lock().answer.model.clone_from(&notice.model.name);
+            self.state
+                .lock()
+                .answer
+                .model
+                .clone_from(&notice.model.name);
         }
         if !self.wanted.partial_messages {
             return;
@@ -312,7 +317,7 @@ impl Speaker {
         let head = || {
             let Arriving {
                 id, model, usage, ..
-            } = &self.lock().answer;
+            } = &self.state.lock().answer;
             head(id, model, usage)
         };
         if let Some(event) = piece(event, head) {
@@ -326,7 +331,7 @@ impl Speaker {
 
     fn result(&self, result: &ToolResult) {
         let uuid = {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             if !state.answered.insert(result.tool_use_id.clone()) {
                 return;
             }
@@ -345,13 +350,13 @@ impl Speaker {
     }
 
     fn stored(&self, message: &Message) {
-        if let Some(files) = &*self.files() {
+        if let Some(files) = &*self.files.lock() {
             match files.main.write(message, &*self.link.ids) {
                 Ok(rows) => self.mirror(files.main.path(), rows),
                 Err(error) => self.notice(&unwritten(files.main.path(), &error)),
             }
         }
-        if !self.lock().has_begun {
+        if !self.state.lock().has_begun {
             return;
         }
         match (&message.role, &message.origin) {
@@ -362,7 +367,7 @@ impl Speaker {
                         self.result(result);
                     }
                 }
-                self.lock().answered.clear();
+                self.state.lock().answered.clear();
             }
             (Role::User, Origin::Prompt) => self.prompt_stored(message),
             (Role::User, Origin::Summary { .. }) => self.summary_stored(message),
@@ -395,7 +400,7 @@ impl Speaker {
             .as_ref()
             .is_some_and(|it| it.stop_reason == StopReason::Interrupted);
         if is_cut {
-            let told = self.lock().answer.told;
+            let told = self.state.lock().answer.told;
             for block in message.content.iter().skip(told) {
                 self.assistant(block, true);
             }
@@ -404,7 +409,7 @@ impl Speaker {
 
     /// Whether `name` is the host's or our UUID of a message.
     pub(crate) fn is(&self, message: &Message, name: &str) -> bool {
-        match self.lock().named.get(name) {
+        match self.state.lock().named.get(name) {
             Some(id) => message.id == *id,
             None => self.link.ids.of(&message.id).eq_ignore_ascii_case(name),
         }
@@ -412,7 +417,7 @@ impl Speaker {
 
     fn prompt_stored(&self, message: &Message) {
         let (uuid, sent) = {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             let uuid = state.prompt_uuid.take();
             if let Some(uuid) = &uuid {
                 state.named.insert(uuid.clone(), message.id.clone());
@@ -435,7 +440,7 @@ impl Speaker {
 
     fn summary_stored(&self, message: &Message) {
         let (trigger, tokens) = {
-            let state = self.lock();
+            let state = self.state.lock();
             (state.trigger, state.context_tokens)
         };
         self.system(
@@ -465,10 +470,6 @@ impl Speaker {
             "elapsed_time_seconds": seconds,
         }));
     }
-
-    fn lock(&self) -> MutexGuard<'_, SpeakerState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Watcher for Speaker {
@@ -478,7 +479,7 @@ impl Watcher for Speaker {
             SessionUpdate::Notice(text) => self.notice(text),
             SessionUpdate::Asking { model, message } => {
                 let uuid = self.link.ids.of(message);
-                self.lock().answer = Arriving {
+                self.state.lock().answer = Arriving {
                     model: model.name.clone(),
                     uuid,
                     ..Arriving::default()
@@ -549,14 +550,14 @@ impl Speaker {
                 reason: None,
                 ..
             } => {
-                self.lock().context_tokens = input_tokens
+                self.state.lock().context_tokens = input_tokens
                     + output_tokens
                     + cache_creation_input_tokens
                     + cache_read_input_tokens;
             }
             EventKind::Checked { verification, .. } => {
                 let now = self.link.ids.now();
-                let since = *self.lock().goal_since.get_or_insert(now);
+                let since = *self.state.lock().goal_since.get_or_insert(now);
                 self.say(goal::active(verification, since));
             }
             EventKind::CompactionTriggered { .. } => {
@@ -570,7 +571,7 @@ impl Speaker {
     /// Tells the host something that is not part of the conversation.
     pub(crate) fn notice(&self, text: &str) {
         {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             if !state.has_begun {
                 state.notices.push(text.to_owned());
                 return;

@@ -6,13 +6,14 @@ mod idle;
 mod lent;
 mod tasks;
 
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use ah_agent::hooks::Hook;
 use ah_agent::{Audience, RunFailure, RunOutcome, SessionChange, Stop};
 use ah_conversation::{ContentBlock, Cost, ExitReason, StoreError};
 use ah_desk::{ExpandedPrompt, Place, Refusal};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -24,7 +25,6 @@ use super::control::{Handles, HandlesState};
 use super::initialize::Initialize;
 use super::introduction;
 use super::local::{Local, LocalCommand, local};
-use super::lock::lock;
 use super::queue::Queue;
 use super::result::not_begun;
 use super::shared::{Shared, Work};
@@ -128,7 +128,7 @@ impl Worker {
     pub(super) async fn perform(self, next: mpsc::UnboundedReceiver<Work>) -> Served {
         let (shared, stop) = (self.shared.clone(), self.stop.clone());
         let served = self.work(next).await;
-        let handles = lock(&shared.open).clone();
+        let handles = shared.open.lock().clone();
         if let Some(handles) = handles {
             // The task that reads the input may outlive this one.
             handles.place.leave().await;
@@ -250,7 +250,7 @@ impl Worker {
 
     /// Answers the requests from before the session was open, in order.
     async fn catch_up(&self) {
-        let early = lock(&self.shared.early).take();
+        let early = self.shared.early.lock().take();
         for (to, wish) in early.into_iter().flatten() {
             self.shared.grant(to, wish).await;
         }
@@ -278,8 +278,8 @@ impl Worker {
         faults.iter().for_each(|fault| speaker.notice(fault));
         let messages = engaged.session.transcript().messages().iter();
         let totals = Totals::of(messages.map(|message| &**message), shared.link.ids.now());
-        *lock(&shared.totals) = totals;
-        *lock(&shared.open) = Some(Arc::new(self.handles(&engaged, pipes)));
+        *shared.totals.lock() = totals;
+        *shared.open.lock() = Some(Arc::new(self.handles(&engaged, pipes)));
         Ok(engaged)
     }
 
@@ -447,7 +447,7 @@ impl Worker {
     /// Sends the `init` message of a run, which the host's prompt begins, if any.
     fn begin(&self, engaged: &Engaged, prompt: Option<&Prompt>) {
         let session = &engaged.session;
-        let handles = lock(&self.shared.open).clone();
+        let handles = self.shared.open.lock().clone();
         if let Some(handles) = handles {
             handles.follow(session);
         }
@@ -528,13 +528,13 @@ impl Worker {
     /// Returns the answer to a local command.
     async fn answer(&self, engaged: &mut Engaged, task: &Local) -> String {
         let shared = &self.shared;
-        let handles = lock(&shared.open).clone();
+        let handles = shared.open.lock().clone();
         let Some(handles) = handles else {
             return String::new();
         };
         let answered = match task {
             Local::Context => Ok(context::markdown(&handles.context_usage())),
-            Local::Cost => Ok(lock(&shared.totals).text(shared.link.ids.now())),
+            Local::Cost => Ok(shared.totals.lock().text(shared.link.ids.now())),
             Local::Model(None) => {
                 let model = &engaged.session.model().name;
                 Ok(format!("Current model: `{model}`\nUsage: /model <name>"))

@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use ah_conversation::{
@@ -19,6 +19,7 @@ use ah_conversation::{
     Request, RetryNotice, StreamEvent,
 };
 use futures_core::Stream;
+use parking_lot::Mutex;
 
 use self::answer::RecordedAnswer;
 use super::failure::{Class, Failure};
@@ -89,7 +90,7 @@ impl Recording {
     ///
     /// If the file cannot be written.
     pub fn add_check(&self, command: &str, run: &CheckRun) -> io::Result<()> {
-        let mut file = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut file = self.0.lock();
         let redact = file.normalizer.redact.clone();
         let mut run = run.clone();
         run.why = redact(&run.why);
@@ -106,7 +107,7 @@ impl Recording {
     }
 
     fn add(&self, turn: Turn) -> Result<(), ProviderError> {
-        let mut file = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut file = self.0.lock();
         file.add(turn).map_err(|error| {
             ProviderError::new(
                 ErrorClass::Script,
@@ -119,11 +120,7 @@ impl Recording {
     }
 
     fn normalizer(&self) -> Normalizer {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .normalizer
-            .clone()
+        self.0.lock().normalizer.clone()
     }
 }
 

@@ -2,7 +2,7 @@
 //! WebSockets, and with what it stores.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ah_conversation::{
@@ -17,6 +17,7 @@ use ah_provider::{Options, connect};
 use ah_testkit::script::{fails, says};
 use ah_testkit::server::{Outcome, Received, Server};
 use futures_util::StreamExt as _;
+use parking_lot::Mutex;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -674,11 +675,11 @@ struct Noted(Mutex<HashMap<MessageId, String>>);
 
 impl Notes for Noted {
     fn keep(&self, first: &MessageId, note: String) {
-        self.0.lock().expect("notes").insert(first.clone(), note);
+        self.0.lock().insert(first.clone(), note);
     }
 
     fn find(&self, first: &MessageId) -> Option<String> {
-        self.0.lock().expect("notes").get(first).cloned()
+        self.0.lock().get(first).cloned()
     }
 }
 
@@ -734,7 +735,7 @@ async fn the_next_process_goes_on_with_what_is_held() {
                     edited.content = vec![ContentBlock::text("something else")];
                 }
                 Found::Damaged => {
-                    let mut all = kept.0.lock().expect("notes");
+                    let mut all = kept.0.lock();
                     all.values_mut().for_each(|note| note.truncate(20));
                 }
                 Found::Off => state = ConversationState::Off,
@@ -757,7 +758,7 @@ async fn the_next_process_goes_on_with_what_is_held() {
                 _ => 1,
             };
             assert_eq!(all, expected, "{held:?} {found:?}");
-            let is_noted = !kept.0.lock().expect("notes").is_empty();
+            let is_noted = !kept.0.lock().is_empty();
             assert_eq!(is_noted, held != Held::Sockets);
         }
     }
@@ -777,6 +778,6 @@ async fn no_note_is_left_of_a_question_without_tools() {
             ..crate::requests::request(vec![crate::requests::user("Hi")])
         };
         provider.stream(request).count().await;
-        assert_eq!(kept.0.lock().expect("notes").len(), expected);
+        assert_eq!(kept.0.lock().len(), expected);
     }
 }

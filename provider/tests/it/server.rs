@@ -1,9 +1,10 @@
 //! A loopback server that answers requests with prepared bytes, one answer after the other, and records the requests.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
@@ -49,7 +50,7 @@ impl Server {
                 shared.connections.fetch_add(1, Ordering::SeqCst);
                 let (answers, log) = (answers.clone(), shared.clone());
                 tokio::spawn(async move {
-                    let next = || answers.lock().expect("not poisoned").next();
+                    let next = || answers.lock().next();
                     serve(stream, next, &log).await;
                 });
             }
@@ -59,7 +60,7 @@ impl Server {
 
     /// Returns the requests so far, with their bodies.
     pub fn requests(&self) -> Vec<String> {
-        self.log.requests.lock().expect("not poisoned").clone()
+        self.log.requests.lock().clone()
     }
 
     /// Returns the head and the body of the only request.
@@ -84,7 +85,7 @@ impl Server {
 
 async fn serve(mut stream: TcpStream, next: impl Fn() -> Option<Vec<Part>>, log: &Log) {
     while let Some(request) = read_request(&mut stream).await {
-        log.requests.lock().expect("not poisoned").push(request);
+        log.requests.lock().push(request);
         let Some(answer) = next() else { return };
         for part in answer {
             match part {

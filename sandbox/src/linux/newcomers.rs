@@ -5,7 +5,9 @@
 use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use super::kept::{OWN, names};
 use super::quarantine::move_aside;
@@ -39,7 +41,7 @@ impl Project {
     }
 
     fn folders(&self) -> Arc<Folders> {
-        let mut folders = self.folders.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut folders = self.folders.lock();
         let now = folders.read_again(&self.confinement.workspace, &self.confinement.steering);
         *folders = Arc::new(now);
         folders.clone()

@@ -7,9 +7,10 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{self, ExitStatus};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use super::changes::{self, RecorderCell};
@@ -192,19 +193,11 @@ impl Sandbox {
     /// Tells those of `recorders`, instead of earlier ones, of file changes by commands before they happen: of those that are
     /// started from now on.
     pub fn record_changes(&self, recorders: Arc<dyn Recorders>) {
-        let mut cell = self
-            .recorders
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        *cell = Some(recorders);
+        *self.recorders.lock() = Some(recorders);
     }
 
     fn recorders(&self) -> Option<Arc<dyn Recorders>> {
-        let cell = self
-            .recorders
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        cell.clone()
+        self.recorders.lock().clone()
     }
 
     /// Runs a trivial command in the sandbox to see whether it works.
@@ -245,10 +238,7 @@ impl Sandbox {
     ///
     /// If no listener can be created.
     pub fn proxy_address(&self) -> io::Result<SocketAddr> {
-        let mut host_proxy = self
-            .host_proxy
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut host_proxy = self.host_proxy.lock();
         if let Some(host_proxy) = &*host_proxy {
             return Ok(host_proxy.address);
         }
@@ -380,7 +370,7 @@ impl Sandbox {
         if !self.readable.is_at_stake() {
             return Ok(());
         }
-        let hidden = self.hidden.lock().unwrap_or_else(PoisonError::into_inner);
+        let hidden = self.hidden.lock();
         // A sandbox that has hidden nothing cannot say that all is back.
         if *hidden != Veil::default() {
             hidden.restore().map_err(SetupError::of)?;
@@ -392,7 +382,7 @@ impl Sandbox {
     /// Keeps in mind what is hidden; returns it with what is hidden from commands that still run, which may move it where this
     /// one finds it.
     fn hide(&self, mut veil: Veil) -> Veil {
-        let mut hidden = self.hidden.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut hidden = self.hidden.lock();
         if self.readable.is_at_stake() {
             veil.join(&hidden);
         }
@@ -479,7 +469,7 @@ impl Sandbox {
 
     /// Returns a place in the session, which is made for the first command, and anew if a command has ended it.
     fn membership(&self) -> Result<Membership, SetupError> {
-        let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut session = self.session.lock();
         let alive = match session.take().filter(Session::is_alive) {
             Some(alive) => alive,
             None => Session::start(

@@ -12,8 +12,9 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rustix::fs::{Mode, RenameFlags, mkdirat, renameat_with};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -276,20 +277,20 @@ fn bytes(path: &[u8]) -> &Path {
 impl Readable {
     /// Returns whether something hidden may have been moved by a command and not be back.
     pub fn is_at_stake(&self) -> bool {
-        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.0.lock();
         state.running > 0 || state.is_lost
     }
 
     /// Notes that all is back.
     pub fn is_restored(&self) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.lock();
         state.is_lost = false;
     }
 
     /// Replaces in the layout, of the folders beside hidden files, those that a command which runs may not read by what is in
     /// them. `veil` is what is hidden.
     pub fn begin(&self, layout: &mut Layout, veil: &Veil) -> io::Result<Running> {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.lock();
         if state.running > 0 {
             let hidden = veil.inodes();
             let mut waiting = std::mem::take(&mut layout.beside);
@@ -321,14 +322,14 @@ impl Readable {
 impl Running {
     /// Notes that what the command has moved could not be put back.
     pub fn has_lost(&self) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.lock();
         state.is_lost = true;
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.lock();
         state.running -= 1;
     }
 }

@@ -7,10 +7,11 @@ use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, LazyLock, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::sockopt::socket_error;
@@ -267,7 +268,7 @@ fn until_end(process: &OwnedFd) -> bool {
 impl Spare {
     /// Returns the launcher, which is replaced by [`Self::fill`].
     pub fn take(&self) -> Option<WaitingLauncher> {
-        self.lock().take().filter(WaitingLauncher::is_fresh)
+        self.0.lock().take().filter(WaitingLauncher::is_fresh)
     }
 
     /// Starts a launcher for the next command, unless there is one, and has it get `ready`. Does not wait for it; if it
@@ -275,18 +276,13 @@ impl Spare {
     pub fn fill(&self, start: LauncherStart, ready: Ready) {
         let spare = self.clone();
         let _ = post(move || {
-            if spare.lock().is_none()
+            if spare.0.lock().is_none()
                 && let Ok(mut launcher) = WaitingLauncher::start_here(start)
                 && launcher.prepare(&ready, true).is_ok()
             {
-                *spare.lock() = Some(launcher);
+                *spare.0.lock() = Some(launcher);
             }
         });
-    }
-
-    /// Ignores poison: each change is a single assignment.
-    fn lock(&self) -> MutexGuard<'_, Option<WaitingLauncher>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

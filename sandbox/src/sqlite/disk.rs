@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rusqlite::ffi::{
     SQLITE_FULL, SQLITE_IOERR, SQLITE_IOERR_FSYNC, SQLITE_IOERR_WRITE, sqlite3_file, sqlite3_int64,
     sqlite3_io_methods,
@@ -55,13 +56,13 @@ pub struct Mounted(PathBuf);
 /// Puts `disk` below the folder at an absolute path without links, for databases that are opened from now on, behind
 /// [`guard`](super::guard).
 pub fn mount(folder: &Path, disk: Arc<dyn Disk>) -> Mounted {
-    mounts().disks.insert(folder.to_owned(), disk);
+    MOUNTS.lock().disks.insert(folder.to_owned(), disk);
     Mounted(folder.to_owned())
 }
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        mounts().disks.remove(&self.0);
+        MOUNTS.lock().disks.remove(&self.0);
     }
 }
 
@@ -76,10 +77,6 @@ static MOUNTS: Mutex<Mounts> = Mutex::new(Mounts {
     disks: BTreeMap::new(),
     files: BTreeMap::new(),
 });
-
-fn mounts() -> MutexGuard<'static, Mounts> {
-    MOUNTS.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// The functions for files on disks, and behind them those that they call. SQLite knows the first field only.
 #[repr(C)]
@@ -100,7 +97,7 @@ pub(super) unsafe fn opened(name: *const c_char, file: *mut sqlite3_file) {
     // SAFETY: the caller's.
     let name = unsafe { CStr::from_ptr(name) };
     let path = Path::new(OsStr::from_bytes(name.to_bytes()));
-    let mut mounts = mounts();
+    let mut mounts = MOUNTS.lock();
     let mut folders = path.ancestors().skip(1);
     let Some(disk) = folders.find_map(|folder| mounts.disks.get(folder).cloned()) else {
         return;
@@ -118,7 +115,7 @@ pub(super) unsafe fn opened(name: *const c_char, file: *mut sqlite3_file) {
 /// Returns the functions that look after a file with these.
 fn methods(before: &'static sqlite3_io_methods) -> &'static Methods {
     static MADE: Mutex<Option<HashMap<usize, &'static Methods>>> = Mutex::new(None);
-    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut made = MADE.lock();
     let made = made.get_or_insert_default();
     made.entry(std::ptr::from_ref(before).addr())
         .or_insert_with(|| {
@@ -152,7 +149,7 @@ fn asked(
     broken: c_int,
     ask: impl FnOnce(&dyn Disk, &Path) -> Result<(), DiskFault>,
 ) -> c_int {
-    let entry = mounts().files.get(&file.addr()).cloned();
+    let entry = MOUNTS.lock().files.get(&file.addr()).cloned();
     match entry.map(|(disk, path)| ask(&*disk, &path)) {
         None | Some(Ok(())) => 0,
         Some(Err(DiskFault::Full)) => SQLITE_FULL,
@@ -166,7 +163,7 @@ fn asked(
 ///
 /// It is called by SQLite alone, with an open file.
 unsafe extern "C" fn close(file: *mut sqlite3_file) -> c_int {
-    mounts().files.remove(&file.addr());
+    MOUNTS.lock().files.remove(&file.addr());
     // SAFETY: the caller's.
     match unsafe { before(file) }.xClose {
         // SAFETY: the argument is that of SQLite.

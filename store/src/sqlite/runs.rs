@@ -6,12 +6,13 @@ mod schedules;
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ah_conversation::{Clock, MailKind, Message, MessageId, SessionId, StoreError, Time};
 use ah_ids::SystemClock;
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, TransactionBehavior, params};
 
 use super::Failure;
@@ -97,7 +98,6 @@ impl LocalFleet {
         work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> Result<T, StoreError> {
         let connection = self.connection.lock();
-        let connection = connection.unwrap_or_else(PoisonError::into_inner);
         work(&connection).map_err(|error| Failure::from(error).at(action, &self.path))
     }
 

@@ -2,14 +2,15 @@
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex};
 
 use ah_conversation::{Clock as _, Mail, MailKind, MessageId, SessionId, StoreError};
 use ah_ids::SystemClock;
 use ah_store::SessionStore;
 use ah_store::log::{Entry, Log};
 use async_trait::async_trait;
+use parking_lot::Mutex;
 
 /// Sessions that several writers may open, of whom the last one writes.
 #[derive(Debug, Default)]
@@ -54,11 +55,11 @@ impl Log for Held {
     }
 
     async fn entries(&self) -> Result<Vec<String>, StoreError> {
-        Ok(self.log.kept.lock().unwrap().entries.clone())
+        Ok(self.log.kept.lock().entries.clone())
     }
 
     async fn blob(&self, hash: &str) -> Result<Vec<u8>, StoreError> {
-        Ok(self.log.kept.lock().unwrap().blobs[hash].clone())
+        Ok(self.log.kept.lock().blobs[hash].clone())
     }
 
     async fn commit(&self, entry: Entry) -> Result<(), StoreError> {
@@ -70,7 +71,7 @@ impl Log for Held {
                 hint: None,
             });
         }
-        let mut kept = self.log.kept.lock().unwrap();
+        let mut kept = self.log.kept.lock();
         kept.mail
             .retain(|(_, mail)| !entry.messages.contains(&mail.id));
         kept.entries.push(entry.body);
@@ -81,7 +82,7 @@ impl Log for Held {
     }
 
     async fn mail(&self, kind: MailKind) -> Result<Vec<Mail>, StoreError> {
-        let kept = self.log.kept.lock().unwrap();
+        let kept = self.log.kept.lock();
         let of_kind = kept.mail.iter().filter(|(of, _)| *of == kind);
         Ok(of_kind.map(|(_, mail)| mail.clone()).collect())
     }
@@ -92,12 +93,12 @@ impl Log for Held {
             content: text.to_owned(),
             created_at: SystemClock::default().now(),
         };
-        self.log.kept.lock().unwrap().mail.push((kind, mail));
+        self.log.kept.lock().mail.push((kind, mail));
         Ok(())
     }
 
     async fn withdraw(&self, id: &MessageId) -> Result<bool, StoreError> {
-        let mut kept = self.log.kept.lock().unwrap();
+        let mut kept = self.log.kept.lock();
         let before = kept.mail.len();
         kept.mail.retain(|(_, mail)| mail.id != *id);
         Ok(kept.mail.len() < before)

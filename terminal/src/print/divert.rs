@@ -2,7 +2,8 @@
 //! terminal.
 
 use std::io::Write as _;
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 /// Receiver of lines, without their ends.
 pub type Taker = Box<dyn Fn(&str) + Send>;
@@ -11,12 +12,12 @@ static TAKER: Mutex<Option<Taker>> = Mutex::new(None);
 
 /// Sends lines to `taker` from now on, or to standard error if there is none.
 pub fn divert(taker: Option<Taker>) {
-    *TAKER.lock().unwrap_or_else(PoisonError::into_inner) = taker;
+    *TAKER.lock() = taker;
 }
 
 /// Prints a line for the user. A closed standard error is ignored.
 pub fn tell(line: &str) {
-    match &*TAKER.lock().unwrap_or_else(PoisonError::into_inner) {
+    match &*TAKER.lock() {
         Some(taker) => taker(line),
         None => {
             let _ = writeln!(crate::glyphs::err(), "{line}");

@@ -5,12 +5,13 @@
 //! the spinner; it is started when it is first needed.
 
 use std::io::{self, IsTerminal, Write};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use ah_conversation::Environment;
 use ah_render::Palette;
+use parking_lot::{Condvar, Mutex};
 use tokio_util::sync::CancellationToken;
 
 use super::drawn::{Drawn, Size};
@@ -161,14 +162,14 @@ impl Screen {
         };
         let err = Box::new(Fitted::new(io::stderr()));
         let screen = Self::new(out, err, look, outlet);
-        screen.shared.lock().size = Box::new(move || terminal_size().unwrap_or(look.size));
+        screen.shared.state.lock().size = Box::new(move || terminal_size().unwrap_or(look.size));
         screen
     }
 
     /// Returns streams to another part of the program, which owns the terminal and draws the rest of an answer.
     pub fn apart(out: Box<dyn Write + Send>, err: Box<dyn Write + Send>, look: Look) -> Self {
         let screen = Self::new(out, err, look, Outlet::default());
-        let mut state = screen.shared.lock();
+        let mut state = screen.shared.state.lock();
         state.size = Box::new(move || terminal_size().unwrap_or(look.size));
         state.is_apart = true;
         drop(state);
@@ -211,7 +212,7 @@ impl Screen {
         let Some(last) = bytes.last() else {
             return;
         };
-        let mut state = self.shared.lock();
+        let mut state = self.shared.state.lock();
         state.hide_spinner();
         state.spinner = None;
         state.at_line_start = *last == b'\n';
@@ -230,7 +231,7 @@ impl Screen {
 
     /// Adds to an answer that is drawn on standard output.
     pub fn draw(&self, piece: &str) {
-        let mut state = self.shared.lock();
+        let mut state = self.shared.state.lock();
         state.hide_spinner();
         state.spinner = None;
         let mut drawn = match state.drawn.take() {
@@ -252,7 +253,7 @@ impl Screen {
 
     /// Ends the answer being drawn.
     pub fn end_drawing(&self) {
-        let mut state = self.shared.lock();
+        let mut state = self.shared.state.lock();
         let size = (state.size)();
         if let Some(mut drawn) = state.drawn.take() {
             let rest = drawn.finish(size);
@@ -263,7 +264,7 @@ impl Screen {
 
     /// Ends the line on standard output, if one is begun.
     pub fn end_line(&self) {
-        let is_begun = !self.shared.lock().at_line_start;
+        let is_begun = !self.shared.state.lock().at_line_start;
         if is_begun {
             self.answer(b"\n");
         }
@@ -271,7 +272,7 @@ impl Screen {
 
     /// Writes whole lines to standard error, after all that came before.
     pub fn note(&self, lines: &str) {
-        let mut state = self.shared.lock();
+        let mut state = self.shared.state.lock();
         state.lift();
         state.write_waiting(&self.shared.outlet, Instant::now());
         state.hide_spinner();
@@ -294,7 +295,7 @@ impl Screen {
         if !self.look.spinner {
             return;
         }
-        let mut state = self.shared.lock();
+        let mut state = self.shared.state.lock();
         state.write_waiting(&self.shared.outlet, Instant::now());
         let label = label.into();
         if state
@@ -315,14 +316,14 @@ impl Screen {
 
     /// Changes the label of the spinner.
     pub fn relabel(&self, label: impl Into<String>) {
-        if let Some(spinner) = &mut self.shared.lock().spinner {
+        if let Some(spinner) = &mut self.shared.state.lock().spinner {
             spinner.label = label.into();
         }
     }
 
     /// Removes the spinner.
     pub fn rest(&self) {
-        let mut state = self.shared.lock();
+        let mut state = self.shared.state.lock();
         state.hide_spinner();
         state.spinner = None;
     }
@@ -330,12 +331,13 @@ impl Screen {
     /// Writes all that was collected.
     pub fn flush(&self) {
         self.shared
+            .state
             .lock()
             .write_waiting(&self.shared.outlet, Instant::now());
     }
 
     fn wake(&self) {
-        let mut ticker = self.ticker.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ticker = self.ticker.lock();
         if ticker.is_none() {
             let shared = self.shared.clone();
             let width = self.look.size.width;
@@ -350,17 +352,14 @@ impl Screen {
 impl Drop for Screen {
     fn drop(&mut self) {
         {
-            let mut state = self.shared.lock();
+            let mut state = self.shared.state.lock();
             state.is_over = true;
             state.hide_spinner();
             state.spinner = None;
             state.write_waiting(&self.shared.outlet, Instant::now());
         }
         self.shared.changed.notify_one();
-        let ticker = self
-            .ticker
-            .get_mut()
-            .unwrap_or_else(PoisonError::into_inner);
+        let ticker = self.ticker.get_mut();
         if let Some(thread) = ticker.take() {
             // The thread returns nothing.
             let _ = thread.join();
@@ -369,13 +368,9 @@ impl Drop for Screen {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Writes collected output when it is due and turns the spinner, until the screen is dropped.
     fn tick(&self, width: usize) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         while !state.is_over {
             let now = Instant::now();
             if state.answer_due().is_some_and(|due| due <= now) || state.is_out_of_shape() {
@@ -391,17 +386,12 @@ impl Shared {
                 .into_iter()
                 .flatten()
                 .min();
-            state = match due {
+            match due {
                 Some(due) => {
-                    let wait = due.saturating_duration_since(now);
-                    let waited = self.changed.wait_timeout(state, wait);
-                    waited.unwrap_or_else(PoisonError::into_inner).0
+                    self.changed.wait_until(&mut state, due);
                 }
-                None => self
-                    .changed
-                    .wait(state)
-                    .unwrap_or_else(PoisonError::into_inner),
-            };
+                None => self.changed.wait(&mut state),
+            }
         }
     }
 }

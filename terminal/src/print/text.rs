@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use ah_agent::{Ready, SessionUpdate, Watcher, without_agent_id};
@@ -11,6 +10,7 @@ use ah_conversation::{
     PermissionRequest, Progress, StreamEvent, ToolUse, ToolUseId, Usage, Verification, neutralise,
 };
 use ah_render::Line;
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::in_short::in_short;
@@ -99,7 +99,7 @@ impl Text {
 
     /// Separates the next output from the last, also if it comes another way.
     pub fn set_apart(&self) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         self.part(&mut state);
     }
 
@@ -109,7 +109,7 @@ impl Text {
             question.inquiry.interaction,
             Some(Interaction::Choices(_) | Interaction::Plan(_))
         );
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         match answer {
             PermissionAnswer::Allow { .. } if shows_all => {
                 state.answered.insert(question.call.id.clone());
@@ -123,7 +123,7 @@ impl Text {
 
     /// Ends the answer that was shown piece by piece.
     pub fn break_off(&self) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         self.end_answer(&mut state);
     }
 
@@ -501,7 +501,7 @@ impl Watcher for Text {
 impl Text {
     /// Shows a piece of the answer.
     pub fn text(&self, text: &str) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         self.tell_error(&mut state);
         self.tell_retries(&mut state);
         self.show_text(&mut state, text);
@@ -509,7 +509,7 @@ impl Text {
 
     /// Shows an event.
     pub fn event(&self, event: &EventKind) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         self.show_event(&mut state, event);
     }
 
@@ -530,7 +530,7 @@ impl Text {
             let label = format!("{}: {}", task.description, self.in_words(call));
             self.screen.relabel(neutralise(&label).replace('\n', " "));
         }
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         spent::add_cost(&mut state.cost, update);
         if self.is_drawn() {
             self.draw_part(&mut state, update);
@@ -539,7 +539,7 @@ impl Text {
 
     /// Shows a notice.
     pub fn notice(&self, text: &str) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         self.tell_line(&mut state, &self.paint.dim(&neutralise(text)));
     }
 }

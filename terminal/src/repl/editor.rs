@@ -5,9 +5,10 @@
 //! lists, submit) are left to [`update`](super::update).
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use crossterm::event::Event;
+use parking_lot::Mutex;
 use reedline::{
     EditCommand, EditMode, Emacs, KeyCode, KeyModifiers, Keybindings, PromptEditMode, PromptViMode,
     Reedline, ReedlineEvent, ReedlineRawEvent, Vi, default_emacs_keybindings,
@@ -35,7 +36,7 @@ impl Editor {
     /// of raw mode.
     pub fn renew(&mut self) {
         self.take();
-        *self.mode.lock() = edit_mode(self.keys);
+        *self.mode.0.lock() = edit_mode(self.keys);
     }
 
     /// Returns the typed text.
@@ -168,19 +169,15 @@ fn own(mut keys: Keybindings) -> Keybindings {
 #[derive(Clone)]
 struct Shared(Arc<Mutex<Box<dyn EditMode>>>);
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Box<dyn EditMode>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+impl Shared {}
 
 impl EditMode for Shared {
     fn parse_event(&mut self, event: ReedlineRawEvent) -> ReedlineEvent {
-        self.lock().parse_event(event)
+        self.0.lock().parse_event(event)
     }
 
     fn edit_mode(&self) -> PromptEditMode {
-        self.lock().edit_mode()
+        self.0.lock().edit_mode()
     }
 }
 

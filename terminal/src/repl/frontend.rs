@@ -2,9 +2,9 @@
 //! the terminal instead of the streams, and questions are asked above the live lines.
 
 use std::io::{self, Write};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use ah_agent::{Ready, SessionUpdate, Watcher};
@@ -14,6 +14,7 @@ use ah_conversation::{
 };
 use ah_render::{Palette, tool};
 use async_trait::async_trait;
+use parking_lot::Mutex;
 
 use super::activity::RunningTool;
 use super::asker::Asker;
@@ -53,26 +54,22 @@ impl Link {
 
     /// Begins the totals of a session that was opened.
     pub fn begin(&self, totals: Totals) {
-        *self.lock() = totals;
+        *self.totals.lock() = totals;
     }
 
     /// Returns the totals of the open session.
     pub fn totals(&self) -> Totals {
-        self.lock().clone()
+        self.totals.lock().clone()
     }
 
     /// Counts what a request beside the runs has cost, and tells the terminal.
     pub fn spend(&self, share: ModelUsage, api_ms: u64) {
         let totals = {
-            let mut totals = self.lock();
+            let mut totals = self.totals.lock();
             totals.count(share, api_ms);
             totals.clone()
         };
         let _ = self.inputs.send(Input::Spent(Box::new(totals)));
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Totals> {
-        self.totals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the frontend of a session.
@@ -158,7 +155,7 @@ impl ReplFrontend {
     /// Counts what an answer has cost, of the conversation or of a subagent, and tells the terminal.
     fn count(&self, update: &SessionUpdate<'_>) {
         let totals = {
-            let mut totals = self.link.lock();
+            let mut totals = self.link.totals.lock();
             match update {
                 SessionUpdate::Stored(message) => {
                     totals.count_message(message);

@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io::{self, Write as _};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ah_config::{Config, Error};
 use ah_conversation::{
@@ -14,6 +14,7 @@ use ah_conversation::{
 use ah_desk::{Asked, BlockKind, Ended, Growth, RunningCall, State};
 use ah_ids::SystemClock;
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::activity::RunningTool;
@@ -387,7 +388,7 @@ impl<'a> RemoteWorker<'a> {
                 self.forget_queued(|queued| said.contains(queued));
             }
             Origin::Results => {
-                let answered = std::mem::take(&mut *lock(&self.answered));
+                let answered = std::mem::take(&mut *self.answered.lock());
                 replay.note_answered(&answered, message);
                 self.tell(requested());
             }
@@ -496,9 +497,9 @@ impl<'a> RemoteWorker<'a> {
             if let Ok(Ok(Some(answers))) = asked.await {
                 // Before the result can come. Somebody else's answer is not known here, and is shown.
                 let questions: Vec<_> = answers.keys().cloned().collect();
-                lock(&answered).extend_from_slice(&questions);
+                answered.lock().extend_from_slice(&questions);
                 if let Err(reason) = session.answer(id, answers).await {
-                    take_back(&mut lock(&answered), &questions);
+                    take_back(&mut answered.lock(), &questions);
                     crate::note(&reason);
                 }
             }
@@ -547,10 +548,6 @@ fn print(happened: &Receiver<Input>) {
             _ => {}
         }
     }
-}
-
-fn lock(answered: &Mutex<Vec<String>>) -> MutexGuard<'_, Vec<String>> {
-    answered.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn tell(inputs: &Sender<Input>, input: Input) {

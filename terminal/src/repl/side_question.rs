@@ -1,6 +1,6 @@
 //! A side question: its answer is printed when it comes, and is no part of the conversation.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 use ah_agent::SideQuestions;
@@ -8,6 +8,7 @@ use ah_conversation::{CallReason, Cost, ModelUsage, Record, StopReason, Store as
 use ah_render::{Line, Markdown, Palette, Style};
 use ah_store::SessionStore;
 use ah_tools::NoAnswer;
+use parking_lot::Mutex;
 use tokio::task::JoinSet;
 
 use super::asked::paid;
@@ -19,7 +20,7 @@ pub type Asking = Arc<Mutex<JoinSet<()>>>;
 
 /// Gives up the side questions that are not answered yet: they keep the session open.
 pub async fn give_up(asking: &Asking) {
-    let mut asked = std::mem::take(&mut *asking.lock().unwrap_or_else(PoisonError::into_inner));
+    let mut asked = std::mem::take(&mut *asking.lock());
     asked.shutdown().await;
 }
 

@@ -2,7 +2,7 @@
 //! outputs, pictures and notifications.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ah_agent::{Controls, Leaving, SessionChange, SideQuestions};
@@ -167,7 +167,7 @@ impl SideTasks {
     /// Asks a side question beside what runs.
     fn ask(&self, question: String) {
         let question = self.side_question(question);
-        let mut asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut asking = self.asking.lock();
         while asking.try_join_next().is_some() {}
         asking.spawn(async move {
             if let Err(error) = question.ask().await {

@@ -2,14 +2,15 @@
 
 use std::io::{self, Write};
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ah_conversation::Environment;
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers, poll, read};
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode, size};
+use parking_lot::{Condvar, Mutex};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use super::input::Input;
@@ -127,11 +128,7 @@ static OWED: Mutex<String> = Mutex::new(String::new());
 
 /// Notes what else gives the terminal back as it was.
 pub fn owe(sequences: String) {
-    *owed() = sequences;
-}
-
-fn owed() -> MutexGuard<'static, String> {
-    OWED.lock().unwrap_or_else(PoisonError::into_inner)
+    *OWED.lock() = sequences;
 }
 
 /// Notes whether the alternate screen is shown.
@@ -146,7 +143,7 @@ pub fn leave() {
         let _ = out.write_all(LEAVE_PAGE.as_bytes());
     }
     let _ = out.write_all(LEAVE.as_bytes());
-    let _ = out.write_all(std::mem::take(&mut *owed()).as_bytes());
+    let _ = out.write_all(std::mem::take(&mut *OWED.lock()).as_bytes());
     let _ = out.flush();
     let _ = disable_raw_mode();
 }
@@ -170,12 +167,8 @@ enum State {
 }
 
 impl Gate {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn set(&self, state: State) {
-        *self.lock() = state;
+        *self.state.lock() = state;
         // A full pipe wakes the reader as well.
         let _ = rustix::io::write(&self.waker, &[0]);
         self.changed.notify_all();
@@ -183,9 +176,8 @@ impl Gate {
 
     fn close(&self) {
         self.set(State::Closing);
-        let state = self.lock();
         let is_closing = |state: &mut State| *state == State::Closing;
-        drop(self.changed.wait_while(state, is_closing));
+        self.changed.wait_while(&mut self.state.lock(), is_closing);
     }
 
     fn open(&self) {
@@ -228,15 +220,14 @@ impl Gate {
 
     /// Waits while the gate is closed; returns `false` at the end.
     fn may_read(&self) -> bool {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if *state == State::Closing {
             *state = State::Closed;
             self.changed.notify_all();
         }
-        let state = self
-            .changed
-            .wait_while(state, |state| *state == State::Closed);
-        *state.unwrap_or_else(PoisonError::into_inner) != State::Over
+        let is_closed = |state: &mut State| *state == State::Closed;
+        self.changed.wait_while(&mut state, is_closed);
+        *state != State::Over
     }
 }
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Condvar, Mutex};
 use serde_json::{Value, json};
 
 use super::body::{Bodies, refusal};
@@ -136,10 +136,6 @@ impl Reply {
 }
 
 impl Shared {
-    pub(super) fn state(&self) -> MutexGuard<'_, RepositoryState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns the commit of a branch.
     pub(super) fn commit(&self, branch: &str) -> String {
         self.branch(branch).unwrap_or_else(|| "0".repeat(40))

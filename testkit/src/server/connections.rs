@@ -8,7 +8,7 @@ use super::Server;
 impl Server {
     /// Returns how many connections are open.
     pub fn connected(&self) -> usize {
-        self.shared.connections().len()
+        self.shared.connections.lock().len()
     }
 
     /// Returns how many connections were opened.
@@ -18,7 +18,7 @@ impl Server {
 
     /// Closes all connections.
     pub fn close_connections(&self) {
-        for connection in self.shared.connections().values() {
+        for connection in self.shared.connections.lock().values() {
             // It may be closed already.
             let _ = connection.shutdown(Shutdown::Both);
         }

@@ -3,12 +3,13 @@
 //! Some functions of the interpreter cannot be interrupted, so no call waits for its thread for ever: it is answered
 //! in time, and a state that does not come back is replaced.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use ah_conversation::{Context, Denied, HiddenFiles, Output, ToolUse};
 use mlua::{Lua, MultiValue, Table};
+use parking_lot::Mutex;
 use tokio::sync::{OwnedMutexGuard, oneshot};
 use tokio::time::timeout;
 
@@ -46,7 +47,7 @@ struct GiveUp<'a>(Option<&'a Calls>);
 impl Drop for GiveUp<'_> {
     fn drop(&mut self) {
         if let Some(calls) = self.0 {
-            *lock(&calls.slot) = Slot::default();
+            *calls.slot.lock() = Slot::default();
         }
     }
 }
@@ -64,7 +65,7 @@ impl Calls {
     /// Runs one call to its end.
     pub(super) async fn run(&self, request: &ToolUse, context: &Context, limits: Limits) -> Output {
         let patience = limits.time.saturating_add(GRACE);
-        let slot = lock(&self.slot).clone();
+        let slot = self.slot.lock().clone();
         let Ok(script) = timeout(patience, slot.lock_owned()).await else {
             return Output::error(format!("{} is busy with an earlier call", request.name));
         };
@@ -151,9 +152,4 @@ impl LuaCall {
         context.set("tool_use_id", self.request.id.as_str())?;
         Ok(context)
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    // Every change is a single assignment.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

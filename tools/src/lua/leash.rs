@@ -6,11 +6,12 @@
 use std::fmt;
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use ah_process::Child;
 use mlua::{HookTriggers, Lua, VmState};
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 /// Number of instructions between two checks.
@@ -116,29 +117,25 @@ impl Leash {
 
     /// Registers a program that the script has started.
     pub(super) fn owns(&self, child: &Arc<Child>) {
-        self.children().push(Arc::downgrade(child));
+        self.0.children.lock().push(Arc::downgrade(child));
     }
 
     /// Whether handles of programs that the script has started exist.
     pub(super) fn has_children(&self) -> bool {
-        self.children().iter().any(|child| child.strong_count() > 0)
+        self.0
+            .children
+            .lock()
+            .iter()
+            .any(|child| child.strong_count() > 0)
     }
 
     /// Ends the programs that the script has started.
     pub(super) fn end_children(&self) {
-        let children = self.children();
+        let children = self.0.children.lock();
         children
             .iter()
             .filter_map(Weak::upgrade)
             .for_each(|child| child.stop());
-    }
-
-    fn children(&self) -> std::sync::MutexGuard<'_, Vec<Weak<Child>>> {
-        // Every change is a single push.
-        self.0
-            .children
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the maximum size of one file, response or output, in bytes.

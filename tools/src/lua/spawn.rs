@@ -73,17 +73,20 @@ enum Which {
 }
 
 /// The handle of a program in scripts.
-struct Handle(Arc<std::sync::Mutex<Running>>);
+struct Handle(Arc<parking_lot::Mutex<Running>>);
 
 /// A stream of a program; `None` is standard input.
-struct Pipe(Arc<std::sync::Mutex<Running>>, Option<Which>);
+struct Pipe(Arc<parking_lot::Mutex<Running>>, Option<Which>);
 
 fn spawn(
     lua: &Lua,
     (program, options): (Value, Option<Table>),
 ) -> mlua::Result<ModuleResult<Handle>> {
     Ok(match start(lua, program, options)? {
-        Ok(running) => (Some(Handle(Arc::new(std::sync::Mutex::new(running)))), None),
+        Ok(running) => (
+            Some(Handle(Arc::new(parking_lot::Mutex::new(running)))),
+            None,
+        ),
         Err(fault) => (None, Some(fault)),
     })
 }
@@ -354,12 +357,6 @@ impl Running {
     }
 }
 
-fn lock(running: &std::sync::Mutex<Running>) -> std::sync::MutexGuard<'_, Running> {
-    running
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
-}
-
 impl UserData for Handle {
     fn add_fields<F: UserDataFields<Self>>(fields: &mut F) {
         let streams = [
@@ -375,7 +372,7 @@ impl UserData for Handle {
     fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
         // Without a size: whether the program succeeded, the rest of its output, and its exit code.
         methods.add_method("read", |lua, handle, size: Option<usize>| {
-            let mut running = lock(&handle.0);
+            let mut running = handle.0.lock();
             if let Some(size) = size {
                 let bytes = running.some(lua, Which::Out, size)?;
                 return Ok((
@@ -393,16 +390,16 @@ impl UserData for Handle {
             ))
         });
         methods.add_method("wait", |lua, handle, ()| {
-            Ok(lock(&handle.0).finish(lua)?.code())
+            Ok(handle.0.lock().finish(lua)?.code())
         });
         for name in ["stop", "kill"] {
             methods.add_method(name, |_, handle, _: Value| {
-                lock(&handle.0).child.stop();
+                handle.0.lock().child.stop();
                 Ok(true)
             });
         }
         methods.add_method("running", |_, handle, ()| {
-            Ok(lock(&handle.0).child.outcome().is_none())
+            Ok(handle.0.lock().child.outcome().is_none())
         });
     }
 }
@@ -413,7 +410,7 @@ impl UserData for Pipe {
             let Some(which) = *which else {
                 return Err(mlua::Error::runtime("`stdin` can only be written"));
             };
-            let mut running = lock(running);
+            let mut running = running.lock();
             let bytes = match size {
                 Some(size) => running.some(lua, which, size)?,
                 None => {
@@ -424,7 +421,7 @@ impl UserData for Pipe {
             lua.create_string(bytes)
         });
         methods.add_method("write", |lua, Pipe(running, which), text: LuaString| {
-            let mut running = lock(running);
+            let mut running = running.lock();
             let (None, Some(input)) = (which, &mut running.stdin) else {
                 return Ok((None, Some("the program no longer reads its input")));
             };
@@ -444,7 +441,7 @@ impl UserData for Pipe {
         });
         methods.add_method("close", |_, Pipe(running, which), ()| {
             if which.is_none() {
-                lock(running).close_stdin();
+                running.lock().close_stdin();
             }
             Ok(true)
         });

@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use mlua::{Function, Lua, Table, UserData, UserDataMethods, Value, Variadic};
+use parking_lot::Mutex;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::types::{Value as Sql, ValueRef};
 use rusqlite::{Connection, OpenFlags, params_from_iter};
@@ -79,10 +79,6 @@ fn may_attach(around: &LuaSurroundings, name: &str) -> bool {
 }
 
 impl Database {
-    fn connection(&self) -> MutexGuard<'_, Option<Connection>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Does `work` with the connection, at most until the script has to end.
     fn with<T>(
         &self,
@@ -90,7 +86,7 @@ impl Database {
         work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> mlua::Result<Result<T, String>> {
         let leash = Leash::of(lua)?;
-        let connection = self.connection();
+        let connection = self.0.lock();
         let Some(connection) = connection.as_ref() else {
             return Ok(Err("the database is closed".to_owned()));
         };
@@ -223,7 +219,7 @@ impl UserData for Database {
             ))
         });
         methods.add_method("close", |_, database, ()| {
-            *database.connection() = None;
+            *database.0.lock() = None;
             Ok(true)
         });
     }
@@ -250,7 +246,7 @@ fn transaction(
         Ok(_) => database.exec(lua, "COMMIT", &[]),
         Err(error) => {
             // Also if the script has to end, so without its progress handler.
-            if let Some(connection) = database.connection().as_ref() {
+            if let Some(connection) = database.0.lock().as_ref() {
                 let undone = connection
                     .progress_handler(0, None::<fn() -> bool>)
                     .and_then(|()| connection.execute_batch("ROLLBACK"));

@@ -1,6 +1,6 @@
 //! The `web_fetch` tool: answers a question from a web page.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ah_conversation::{
@@ -8,6 +8,7 @@ use ah_conversation::{
     ToolUse, Truncation,
 };
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use reqwest::{StatusCode, Url};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -110,13 +111,13 @@ impl WebFetch {
     }
 
     fn cached(&self, url: &Url) -> Option<Arc<Page>> {
-        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cache = self.cache.lock();
         cache.get(url.as_str(), Instant::now())
     }
 
     fn keep(&self, url: &Url, page: Page) -> Arc<Page> {
         let page = Arc::new(page);
-        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cache = self.cache.lock();
         cache.put(url.to_string(), page.clone(), Instant::now());
         page
     }

@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpListener};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ah_conversation::{Access, Interface, Output, Tool};
 use ah_process::Allowlist;
 use ah_testkit::script::{Scripted, says};
 use ah_tools::{Search, SearchTool, Web, WebFetch};
+use parking_lot::Mutex;
 use serde_json::json;
 
 use crate::folder::{call, text};
@@ -58,9 +59,8 @@ impl Site {
                     .take_while(|line| !line.is_empty())
                     .collect();
                 let path = first.split(' ').nth(1).unwrap().to_owned();
-                log.lock().unwrap().push(path.clone());
+                log.lock().push(path.clone());
                 log.lock()
-                    .unwrap()
                     .extend(head.into_iter().filter(|line| line.starts_with("x-")));
                 // The client may disconnect early.
                 match pages.get(path.as_str()) {
@@ -90,7 +90,7 @@ impl Site {
 
     /// Returns the requested paths, in order.
     pub fn asked(&self) -> Vec<String> {
-        self.asked.lock().unwrap().clone()
+        self.asked.lock().clone()
     }
 }
 

@@ -8,9 +8,11 @@
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
+
+use parking_lot::Mutex;
 
 use super::answer::Answer;
 
@@ -112,7 +114,7 @@ impl Server {
 
 impl Sessions {
     fn with<T>(&self, f: impl FnOnce(&mut HashMap<String, MeasuredSession>) -> T) -> T {
-        f(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        f(&mut self.0.lock())
     }
 
     fn keeps(&self, key: &str) -> bool {

@@ -5,10 +5,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context as _, Result, ensure};
+use parking_lot::Mutex;
 use rusqlite::{Connection, OpenFlags};
 use serde_json::json;
 
@@ -117,7 +118,7 @@ fn run(agent: &Agent, folder: &Path) -> Result<[Held; LOOKS.len()]> {
         if let Some(look) = LOOKS.iter().position(|cycle| at / CYCLE == *cycle)
             && let Some(held) = Held::of(process.load(Ordering::Relaxed))
         {
-            let mut looks = kept.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut looks = kept.lock();
             looks[look] = looks[look].most(held);
         }
         answer(at)
@@ -131,7 +132,7 @@ fn run(agent: &Agent, folder: &Path) -> Result<[Held; LOOKS.len()]> {
         "the run ended with {status} after {made} requests: {}",
         fs::read_to_string(folder.join("stderr")).unwrap_or_default()
     );
-    let looks = *looks.lock().unwrap_or_else(PoisonError::into_inner);
+    let looks = *looks.lock();
     // What a process has open is for its owner alone, and this one keeps even its owner out.
     ensure!(
         looks.iter().all(|look| look.files > 0),

@@ -60,7 +60,7 @@ async fn a_deferred_call_is_taken_up_again() {
             "changed {\"what\":\"c\"}",
         ];
         assert_eq!(world.last_results(), results, "{decision}");
-        let payloads = payloads.0.lock().unwrap();
+        let payloads = payloads.0.lock();
         let asked: Vec<_> = payloads.iter().map(|it| &it["tool_use_id"]).collect();
         assert_eq!(asked, [deferred.id.as_str()], "{decision}");
     }

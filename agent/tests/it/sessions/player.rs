@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, LazyLock, Mutex};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use ah_agent::hooks::Hooks;
@@ -29,6 +29,7 @@ use ah_testkit::script::{says, scenario};
 use ah_testkit::server::{Pick, Server};
 use ah_testkit::store::{Paths, SessionStore, Sessions};
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -161,7 +162,7 @@ impl World {
         let picture = picture.then(|| ContentBlock::Image(pixel()));
         let prompt = picture.into_iter().chain([ContentBlock::text(text)]);
         let token = CancellationToken::new();
-        *self.screen.interrupt.lock().unwrap() = token.clone();
+        *self.screen.interrupt.lock() = token.clone();
         let stop = Stop::interrupt(token);
         self.session().run(prompt.collect(), &stop).await.unwrap()
     }
@@ -174,7 +175,7 @@ impl World {
         let Some(id) = ids.get(part * ids.len() / 1_000) else {
             return;
         };
-        let store = self.store.lock().unwrap().clone().unwrap();
+        let store = self.store.lock().clone().unwrap();
         store.checkout(id.clone()).await.unwrap();
         drop(store);
         self.session().reload().await.unwrap();
@@ -185,7 +186,7 @@ impl World {
         let former = self.session.take().unwrap();
         former.close("other").await.unwrap();
         // The lock ends with the last handle.
-        self.store.lock().unwrap().take();
+        self.store.lock().take();
         if let Some(copy) = copy {
             self.paths = copy;
         }
@@ -194,7 +195,7 @@ impl World {
 
     async fn open(&mut self) {
         let store = Arc::new(SessionStore::open(&self.paths).unwrap());
-        *self.store.lock().unwrap() = Some(store.clone());
+        *self.store.lock() = Some(store.clone());
         let model = &self.models[self.model];
         let ports = Ports {
             provider: model.clone(),
@@ -328,7 +329,7 @@ impl Tool for Scripted {
             }
             "fail" => Output::error("it failed"),
             "steer" => {
-                let store = self.store.lock().unwrap().clone().unwrap();
+                let store = self.store.lock().clone().unwrap();
                 store
                     .send(MailKind::Steer, "Be quick.".to_owned())
                     .await
@@ -358,7 +359,7 @@ impl Servers for Late {
     }
 
     fn tools(&self) -> Vec<Arc<dyn Tool>> {
-        let mut tools = self.tools.lock().unwrap();
+        let mut tools = self.tools.lock();
         let count = self.count.load(Ordering::SeqCst);
         let store = Current::default();
         for number in tools.len()..count {
@@ -437,7 +438,7 @@ impl Watcher for Screen {
         }) = update
             && text.contains(CUE)
         {
-            self.interrupt.lock().unwrap().cancel();
+            self.interrupt.lock().cancel();
         }
     }
 

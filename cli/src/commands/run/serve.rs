@@ -2,7 +2,7 @@
 //! result) and may drive the session by its protocol.
 
 use std::io::{self, Write};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use ah_config::{Config, Error, ErrorKind};
 use ah_conversation::{ExitReason, json};
@@ -12,7 +12,7 @@ use ah_protocol::stream_json::{Served, Source, Streams};
 use ah_terminal::exit::{self, output_error};
 use ah_terminal::print::Lines;
 use ah_terminal::signals::Signals;
-
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::args::options::{Options, OutputFormat};
@@ -85,7 +85,7 @@ struct LineBuffer {
 impl Write for LineBuffer {
     /// Collects one line.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        let mut lines = self.lines.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = self.lines.0.lock();
         if !self.keeps_all {
             lines.clear();
         }
@@ -101,7 +101,7 @@ impl Write for LineBuffer {
 impl BufferedLines {
     /// Prints the text of the result, which is the last line.
     fn print_answer(&self) -> io::Result<()> {
-        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let lines = self.0.lock();
         let result = lines.last().map(|line| json::from_slice::<Value>(line));
         match result {
             Some(Ok(result)) => match result["result"].as_str() {
@@ -114,7 +114,7 @@ impl BufferedLines {
 
     /// Prints the last line, or all lines as an array.
     fn print(&self, all: bool) -> io::Result<()> {
-        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let lines = self.0.lock();
         let joined = match (all, &lines[..]) {
             (false, [.., last]) => last.clone(),
             (false, []) => return Ok(()),

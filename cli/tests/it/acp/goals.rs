@@ -62,7 +62,7 @@ fn a_goal_is_offered_and_worked_for_until_its_check_passes() {
 fn goals_of_an_editor_are_replayed() {
     goals_are_replayed(|world, is_replayed, options| {
         let words = ["--dangerously-skip-permissions"].iter().chain(options);
-        let said = std::sync::Mutex::new(String::new());
+        let said = parking_lot::Mutex::new(String::new());
         let ah = world.as_typed(words.copied().chain(["acp"]));
         edit(ah, None, async |cx, seen| {
             let (id, _) = begun(&cx, world).await?;
@@ -70,10 +70,10 @@ fn goals_of_an_editor_are_replayed() {
             for prompt in [&goal, "/goal off", &goal] {
                 prompted(&cx, &id, prompt).await?;
             }
-            *said.lock().unwrap() = seen.text("agent_message_chunk");
+            *said.lock() = seen.text("agent_message_chunk");
             Ok(())
         });
-        let said = said.into_inner().unwrap();
+        let said = said.into_inner();
         assert_eq!(
             said.matches("verified: `sh tests/add.sh` passed").count(),
             2,

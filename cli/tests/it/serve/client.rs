@@ -2,9 +2,9 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
-use std::sync::Mutex;
 
 use ah_testkit::github::Exchange;
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use rustix::process::Signal;
@@ -89,7 +89,7 @@ impl Client {
 
     /// Interrupts the server, and waits for its end.
     pub fn end(self) {
-        let running = self.running.into_inner().unwrap();
+        let running = self.running.into_inner();
         running.signal(Signal::INT);
         running.wait().expect(0);
     }
@@ -119,7 +119,7 @@ impl Client {
         };
         let reply = self.raw(method, place, &headers, text.as_bytes());
         let (path, query) = place.split_once('?').unwrap_or((place, ""));
-        self.exchanges.lock().unwrap().push(Exchange {
+        self.exchanges.lock().push(Exchange {
             method: method.to_owned(),
             path: path.to_owned(),
             query: query.to_owned(),
@@ -202,7 +202,7 @@ impl Client {
     /// Fails if something was said that the description does not say.
     pub fn conforms(&self) {
         let description: Value = serde_json::from_str(DESCRIPTION).unwrap();
-        for exchange in self.exchanges.lock().unwrap().iter() {
+        for exchange in self.exchanges.lock().iter() {
             check_exchange(&description, exchange);
         }
     }

@@ -7,8 +7,8 @@ use std::io::{self, Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -20,6 +20,7 @@ use ah_testkit::script::scenario;
 use ah_testkit::server::Server;
 pub use ah_testkit::wait::HANG;
 use ah_testkit::wait::until;
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -553,7 +554,7 @@ impl Stream {
             let mut buffer = vec![0; 64 * 1024];
             loop {
                 let count = pipe.read(&mut buffer).unwrap_or(0);
-                let mut state = received.0.0.lock().unwrap();
+                let mut state = received.0.0.lock();
                 state.bytes.extend_from_slice(&buffer[..count]);
                 state.is_over = count == 0;
                 received.0.1.notify_all();
@@ -569,27 +570,30 @@ impl Stream {
     fn wait_for_question(&self, before: usize) -> Option<usize> {
         let is_asking =
             |state: &Received| state.bytes.len() > before && state.bytes.ends_with(b" ");
-        let state = self.0.0.lock().unwrap();
-        let (state, _) = { &self.0.1 }
-            .wait_timeout_while(state, HANG, |state| !is_asking(state) && !state.is_over)
-            .unwrap();
+        let state = self.wait_while(HANG, |state| !is_asking(state) && !state.is_over);
         is_asking(&state).then(|| state.bytes.len())
     }
 
+    /// Waits for so long at most while a condition holds.
+    fn wait_while(
+        &self,
+        patience: Duration,
+        mut condition: impl FnMut(&Received) -> bool,
+    ) -> MutexGuard<'_, Received> {
+        let (received, changed) = &*self.0;
+        let mut state = received.lock();
+        changed.wait_while_for(&mut state, |state| condition(state), patience);
+        state
+    }
+
     fn so_far(&self) -> String {
-        String::from_utf8_lossy(&self.0.0.lock().unwrap().bytes).into_owned()
+        String::from_utf8_lossy(&self.0.0.lock().bytes).into_owned()
     }
 
     /// All output, once the writer has closed the stream. A process left behind may keep it open forever, so this
     /// does not wait for it.
     fn whole(&self) -> String {
-        let state = self.0.0.lock().unwrap();
-        let patience = Duration::from_secs(2);
-        let (state, _) = self
-            .0
-            .1
-            .wait_timeout_while(state, patience, |state| !state.is_over)
-            .unwrap();
+        let state = self.wait_while(Duration::from_secs(2), |state| !state.is_over);
         String::from_utf8_lossy(&state.bytes).into_owned()
     }
 
@@ -600,12 +604,7 @@ impl Stream {
                 .windows(text.len().max(1))
                 .any(|piece| piece == text.as_bytes())
         };
-        let state = self.0.0.lock().unwrap();
-        let (state, _) = self
-            .0
-            .1
-            .wait_timeout_while(state, HANG, |state| !has_it(state) && !state.is_over)
-            .unwrap();
+        let state = self.wait_while(HANG, |state| !has_it(state) && !state.is_over);
         let so_far = String::from_utf8_lossy(&state.bytes);
         assert!(has_it(&state), "waited for {text:?} in vain:\n{so_far}");
     }

@@ -6,10 +6,11 @@ use std::io::{Read as _, Write as _};
 use std::num::NonZero;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::Child;
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
 
+use parking_lot::{Condvar, Mutex};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::termios::{Winsize, tcsetwinsize};
 use vt100::Parser;
@@ -86,7 +87,7 @@ impl Seat {
             let mut buffer = vec![0; 64 * 1024];
             loop {
                 let count = eyes.read(&mut buffer).unwrap_or(0);
-                let mut seen = seeing.0.lock().unwrap();
+                let mut seen = seeing.0.lock();
                 seen.parser.process(&buffer[..count]);
                 seen.bytes.extend_from_slice(&buffer[..count]);
                 seen.is_over = count == 0;
@@ -120,7 +121,7 @@ impl Seat {
 
     /// Resizes the terminal.
     pub fn resizes(&mut self, columns: u16, lines: u16) {
-        let mut seen = self.seen.0.lock().unwrap();
+        let mut seen = self.seen.0.lock();
         seen.parser
             .screen_mut()
             .set_size(many(lines), many(columns));
@@ -130,12 +131,12 @@ impl Seat {
 
     /// The screen without trailing empty lines.
     pub fn screen(&self) -> String {
-        shown(&self.seen.0.lock().unwrap().parser)
+        shown(&self.seen.0.lock().parser)
     }
 
     /// All lines from the beginning of the scrollback to the end of the screen.
     pub fn scrollback(&self) -> String {
-        let mut seen = self.seen.0.lock().unwrap();
+        let mut seen = self.seen.0.lock();
         let (lines, _) = seen.parser.screen().size();
         let screen = seen.parser.screen_mut();
         screen.set_scrollback(usize::MAX);
@@ -155,7 +156,7 @@ impl Seat {
 
     /// All bytes written.
     pub fn bytes(&self) -> Vec<u8> {
-        self.seen.0.lock().unwrap().bytes.clone()
+        self.seen.0.lock().bytes.clone()
     }
 
     /// Waits until the screen shows `text`.
@@ -174,7 +175,7 @@ impl Seat {
     #[track_caller]
     pub fn wait_until(&self, what: &str, is_so: impl Fn(&[u8], &str) -> bool) {
         let since = Instant::now();
-        let mut seen = self.seen.0.lock().unwrap();
+        let mut seen = self.seen.0.lock();
         while !(seen.is_whole() && is_so(&seen.bytes, &shown(&seen.parser))) {
             let left = HANG.saturating_sub(since.elapsed());
             assert!(
@@ -182,7 +183,7 @@ impl Seat {
                 "waited for {what:?} in vain:\n{}",
                 shown(&seen.parser)
             );
-            seen = self.seen.1.wait_timeout(seen, left).unwrap().0;
+            self.seen.1.wait_for(&mut seen, left);
         }
     }
 
@@ -191,11 +192,11 @@ impl Seat {
     pub fn leaves(mut self) -> i32 {
         let since = Instant::now();
         // The terminal ends with it.
-        let mut seen = self.seen.0.lock().unwrap();
+        let mut seen = self.seen.0.lock();
         while !seen.is_over {
             let left = HANG.saturating_sub(since.elapsed());
             assert!(!left.is_zero(), "it hangs:\n{}", shown(&seen.parser));
-            seen = self.seen.1.wait_timeout(seen, left).unwrap().0;
+            self.seen.1.wait_for(&mut seen, left);
         }
         assert_tame(&seen.bytes);
         drop(seen);

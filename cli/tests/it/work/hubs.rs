@@ -1,6 +1,6 @@
 //! The same work on GitHub, Forgejo and GitLab; rules for branches, limits of requests, and pull requests without checks.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ah_testkit::github::{Dialect, Fault, GitHub, REPOSITORY, TOKEN};
@@ -11,6 +11,7 @@ use ah_work::github;
 use ah_work::gitlab::GitLab;
 use ah_work::hub::Hub;
 use ah_work::rest::{Access, Patience};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::site::{NEEDS_FIXES, PASS, Site, checks, does, fixes, plans};
@@ -164,7 +165,7 @@ fn reads(hub: &GitHub, longest: u64) -> (Result<String, String>, Vec<u64>) {
     let patience = Patience {
         sleep: |_| Box::pin(std::future::ready(())),
         ..Patience::new(Duration::from_secs(longest), move |time| {
-            told.lock().unwrap().push(time.as_secs());
+            told.lock().push(time.as_secs());
         })
     };
     let options = ah_http::Options::default();
@@ -178,7 +179,7 @@ fn reads(hub: &GitHub, longest: u64) -> (Result<String, String>, Vec<u64>) {
     let read = runtime.block_on(client.issue(7));
     let read = read.map(|issue| issue.title);
     let read = read.map_err(|error| error.hint.unwrap_or(error.message));
-    let waits = waits.lock().unwrap().clone();
+    let waits = waits.lock().clone();
     (read, waits)
 }
 

@@ -40,14 +40,14 @@ impl Recorders for AgentFiles {
         Arc::new(CommandRecorder {
             journal: self.journal.clone(),
             agent: agent.map(|(_, id)| id.clone()),
-            number: self.journal.lock().next_command(),
+            number: self.journal.state.lock().next_command(),
         })
     }
 }
 
 impl Recorder for CommandRecorder {
     fn ended(&self) {
-        if let Some(changed) = self.journal.lock().changed.get_mut(&self.number) {
+        if let Some(changed) = self.journal.state.lock().changed.get_mut(&self.number) {
             changed.has_ended = true;
         }
     }
@@ -57,7 +57,7 @@ impl Recorder for CommandRecorder {
     }
 
     fn is_settled(&self, path: &Path) -> bool {
-        let mut journal = self.journal.lock();
+        let mut journal = self.journal.state.lock();
         let is_settled =
             journal.settled.contains(path) && journal.agents.is_last(path, &self.agent);
         if is_settled {
@@ -72,7 +72,7 @@ impl Recorder for CommandRecorder {
 
     fn missed(&self, path: &Path, reason: &str) {
         let told = format!("{}: {reason}", path.display());
-        self.journal.lock().miss(told);
+        self.journal.state.lock().miss(told);
     }
 }
 
@@ -90,7 +90,7 @@ impl CommandFiles for AgentFiles {
     }
 
     fn of_agent(&self, id: &str) -> Arc<dyn CommandFiles> {
-        let mut journal = self.journal.lock();
+        let mut journal = self.journal.state.lock();
         journal.agents.begin(id, self.agent.clone());
         Arc::new(Self {
             journal: self.journal.clone(),
@@ -99,26 +99,26 @@ impl CommandFiles for AgentFiles {
     }
 
     fn told(&self) {
-        self.journal.lock().agents.tell(&self.agent);
+        self.journal.state.lock().agents.tell(&self.agent);
     }
 
     fn wrote(&self, path: &Path) {
-        self.journal.lock().agents.write(path, &self.agent);
+        self.journal.state.lock().agents.write(path, &self.agent);
     }
 
     fn conflicts(&self) -> Vec<Conflict> {
-        self.journal.lock().conflicts.news(&self.agent)
+        self.journal.state.lock().conflicts.news(&self.agent)
     }
 
     fn all_conflicts(&self) -> Vec<Conflict> {
-        self.journal.lock().conflicts.all(&self.agent)
+        self.journal.state.lock().conflicts.all(&self.agent)
     }
 }
 
 impl Drop for AgentFiles {
     fn drop(&mut self) {
         if let Some(id) = &self.agent {
-            self.journal.lock().agents.end(id);
+            self.journal.state.lock().agents.end(id);
         }
     }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ah_store::fleet::RunState;
 
-use super::{Metrics, OfModel, locked};
+use super::{Metrics, OfModel};
 
 /// What is said of a worker beside its counters.
 pub(in crate::worker) struct Worker {
@@ -19,7 +19,7 @@ pub(in crate::worker) struct Worker {
 impl Metrics {
     /// Returns the time since the store answered last.
     pub(in crate::worker) fn silence(&self) -> Duration {
-        locked(&self.answered).elapsed()
+        self.answered.lock().elapsed()
     }
 
     /// Returns the metrics as text, with the numbers of runs in the store.
@@ -55,7 +55,7 @@ impl Metrics {
             let count = count.map_or(0, |(_, count)| *count);
             text.value("ah_queue_runs", &[("state", state.word())], count);
         }
-        let counts = locked(&self.counts);
+        let counts = self.counts.lock();
         let ends = "ah_worker_runs_ended_total";
         text.head(
             ends,

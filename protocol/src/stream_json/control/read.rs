@@ -6,7 +6,6 @@ use ah_conversation::Rule;
 use serde_json::{Value, json};
 
 use super::Handles;
-use crate::stream_json::lock::lock;
 use crate::stream_json::wire::RequestError;
 
 /// Upper limit of the bytes of a file for a host.
@@ -43,7 +42,7 @@ impl Handles {
 
     /// Returns the permission rules in force.
     pub(super) fn permission_rules(&self) -> Value {
-        let state = lock(&self.state);
+        let state = self.state.lock();
         let permissions = &state.permissions;
         let told = |behavior: &'static str, rules: &[Rule]| -> Vec<Value> {
             let rules = rules.iter().map(|rule| {
@@ -75,7 +74,7 @@ impl Handles {
     pub(super) fn read_file(&self, path: &str) -> Result<Value, RequestError> {
         let denied = || RequestError::new(format!("read denied: {path}"));
         let real = fs::canonicalize(self.cwd.join(path)).map_err(|_| denied())?;
-        let directories = lock(&self.state).permissions.directories.clone();
+        let directories = self.state.lock().permissions.directories.clone();
         let is_below = directories
             .iter()
             .chain([&self.cwd])

@@ -8,7 +8,6 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::Handles;
-use crate::stream_json::lock::lock;
 use crate::stream_json::wire::{RequestError, mode};
 
 /// Lists of rules in the settings.
@@ -52,7 +51,7 @@ impl Handles {
             self.controls.request(SessionChange::Mode(mode));
             self.speaker.mode(mode);
         }
-        merge(&mut lock(&self.state).flags, settings);
+        merge(&mut self.state.lock().flags, settings);
         Ok(json!({}))
     }
 
@@ -67,7 +66,7 @@ impl Handles {
 
     /// Returns the settings in force, by source.
     pub(crate) fn settings(&self) -> Value {
-        let state = lock(&self.state);
+        let state = self.state.lock();
         let flags = Value::Object(state.flags.clone());
         let of_host = ("flagSettings".to_owned(), flags);
         let has_flags = !state.flags.is_empty();

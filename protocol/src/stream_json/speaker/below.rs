@@ -13,7 +13,7 @@ use ah_transcript::parts::{content, details, of_block, timestamp, tool_result};
 impl Speaker {
     /// Sets whether the texts of subagents are sent, not only their tool calls.
     pub(crate) fn forward_words(&self, forwards: bool) {
-        self.lock().forwards_words = forwards || self.wanted.subagent_text;
+        self.state.lock().forwards_words = forwards || self.wanted.subagent_text;
     }
 
     /// Reports the status of a task.
@@ -88,7 +88,7 @@ impl Speaker {
     /// Reports the tasks in the background.
     fn tasks_changed(&self, task: &Task, is_there: bool) {
         let tasks: Vec<_> = {
-            let tasks = &mut self.lock().tasks;
+            let tasks = &mut self.state.lock().tasks;
             tasks.retain(|(id, ..)| *id != task.id);
             if is_there {
                 let kind = match task.kind {
@@ -107,17 +107,17 @@ impl Speaker {
 
     /// Takes note of a call that the host is asked about.
     pub(crate) fn note_question(&self, call: &ToolUseId) {
-        self.lock().asked.insert(call.clone());
+        self.state.lock().asked.insert(call.clone());
     }
 
     /// Returns the denied calls of subagents since the last time.
     pub(crate) fn take_denied_below(&self) -> Vec<ToolUse> {
-        std::mem::take(&mut self.lock().denied_below)
+        std::mem::take(&mut self.state.lock().denied_below)
     }
 
     /// Reports a call that was denied without a question to the host.
     pub(super) fn denied(&self, call: &ToolUse, reason: Option<&str>, agent: Option<&str>) {
-        let was_asked = self.lock().asked.remove(&call.id);
+        let was_asked = self.state.lock().asked.remove(&call.id);
         let Some(reason) = reason.filter(|_| !was_asked) else {
             return;
         };
@@ -136,26 +136,26 @@ impl Speaker {
     pub(super) fn of_agent(&self, task: &Task, part: &SessionUpdate<'_>) {
         match part {
             SessionUpdate::Asking { model, .. } => {
-                let mut state = self.lock();
+                let mut state = self.state.lock();
                 let answer = state.below.entry(task.id.clone()).or_default();
                 answer.model.clone_from(&model.name);
             }
             SessionUpdate::Piece(StreamEvent::Started { id, usage }) => {
                 let fresh = || format!("msg_{}", self.link.ids.fresh().replace('-', ""));
-                let mut state = self.lock();
+                let mut state = self.state.lock();
                 let answer = state.below.entry(task.id.clone()).or_default();
                 answer.id = if id.is_empty() { fresh() } else { id.clone() };
                 answer.usage = *usage;
             }
             SessionUpdate::Piece(StreamEvent::Accepted { request_id }) => {
-                let mut state = self.lock();
+                let mut state = self.state.lock();
                 let answer = state.below.entry(task.id.clone()).or_default();
                 answer.request_id = Some(request_id.clone());
             }
             SessionUpdate::Block(block) => self.block_below(task, block),
             SessionUpdate::Result(result, _) => self.result_below(task, result),
             SessionUpdate::Denied { call, reason } => {
-                self.lock().denied_below.push((*call).clone());
+                self.state.lock().denied_below.push((*call).clone());
                 self.denied(call, *reason, Some(&task.id));
             }
             SessionUpdate::Stored(message) => {
@@ -175,7 +175,7 @@ impl Speaker {
     /// Tells the result of a call, once.
     fn result_below(&self, task: &Task, result: &ToolResult) {
         let is_open = {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             let answer = state.below.get_mut(&task.id);
             answer.is_some_and(|answer| answer.calls.remove(&result.tool_use_id).is_some())
         };
@@ -194,7 +194,7 @@ impl Speaker {
 
     fn block_below(&self, task: &Task, block: &ContentBlock) {
         let (message, request_id) = {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             let forwards_words = state.forwards_words;
             let Some(answer) = state.below.get_mut(&task.id) else {
                 return;
@@ -226,7 +226,7 @@ impl Speaker {
 
     /// Writes a message into the transcript of its subagent.
     fn stored_below(&self, task: &Task, message: &Message) {
-        let Some(files) = &mut *self.files() else {
+        let Some(files) = &mut *self.files.lock() else {
             return;
         };
         match files.below.write(task, message, &*self.link.ids) {

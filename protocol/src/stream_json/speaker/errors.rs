@@ -36,7 +36,7 @@ impl Speaker {
 
     /// Reports an attempt that is repeated after a delay; `attempt` counts from 0.
     pub(super) fn retried(&self, attempt: u32, delay_ms: u64, status: u16, error: &str) {
-        let max_retries = self.lock().max_retries;
+        let max_retries = self.state.lock().max_retries;
         // The answer is asked for in one piece, which is no retry to the original.
         if attempt >= max_retries {
             return;

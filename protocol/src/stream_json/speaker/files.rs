@@ -1,7 +1,5 @@
 //! The session's transcripts, and the messages about a conversation that another one follows.
 
-use std::sync::{MutexGuard, PoisonError};
-
 use ah_conversation::Usage;
 use serde_json::json;
 
@@ -12,17 +10,12 @@ use ah_transcript::unwritten;
 impl Speaker {
     /// Sets the transcripts of the open session.
     pub(crate) fn keep_files(&self, files: Option<SessionFiles>) {
-        *self.files() = files;
-    }
-
-    /// Returns the transcripts of the open session, locked.
-    pub(super) fn files(&self) -> MutexGuard<'_, Option<SessionFiles>> {
-        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.files.lock() = files;
     }
 
     /// Names the session in its transcript.
     pub(crate) fn write_title(&self, title: &str) {
-        if let Some(files) = &*self.files()
+        if let Some(files) = &*self.files.lock()
             && let Err(error) = files.main.write_title(title)
         {
             self.notice(&unwritten(files.main.path(), &error));
@@ -40,7 +33,7 @@ impl Speaker {
             "user_message_uuid": prompt_uuid.map_or_else(|| self.link.ids.fresh(), str::to_owned),
             "timestamp": self.now(),
         }));
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.context_tokens = 0;
         state.named.clear();
     }

@@ -45,7 +45,7 @@ impl Speaker {
             "state": state.as_str(),
         });
         {
-            let mut speaker = self.lock();
+            let mut speaker = self.state.lock();
             if speaker.session_id.is_empty() {
                 speaker.early.push(line);
                 return;
@@ -56,12 +56,12 @@ impl Speaker {
 
     /// Notes calls whose results an earlier run has told.
     pub(crate) fn has_told(&self, calls: impl Iterator<Item = ToolUseId>) {
-        self.lock().answered.extend(calls);
+        self.state.lock().answered.extend(calls);
     }
 
     /// Sets the prompt that the next messages belong to.
     pub(crate) fn set_prompt(&self, uuid: Option<String>) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.prompt = uuid;
         state.has_answered = false;
         state.has_streamed = false;
@@ -71,7 +71,7 @@ impl Speaker {
     /// message and the first piece of the answer. Requests to the model are named too.
     pub(super) fn attribute(&self, line: &mut Value) {
         let is_ours = line["parent_tool_use_id"].is_null();
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let is_first = match line["type"].as_str() {
             Some("assistant") if is_ours => !std::mem::replace(&mut state.has_answered, true),
             Some("stream_event") if is_ours => !std::mem::replace(&mut state.has_streamed, true),

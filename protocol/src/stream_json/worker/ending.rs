@@ -11,7 +11,6 @@ use ah_desk::{Refusal, RefusalKind};
 
 use crate::Engaged;
 use crate::stream_json::api_error::ApiError;
-use crate::stream_json::lock::lock;
 use crate::stream_json::result::{self, Circumstances};
 
 impl Worker {
@@ -67,11 +66,11 @@ impl Worker {
         outcome.denials.extend(self.speaker.take_denied_below());
         let session = &engaged.session;
         let form = session.settings().answer_form.as_ref();
-        lock(&self.shared.totals).add(&outcome);
+        self.shared.totals.lock().add(&outcome);
         let describe = |provider: &str, name: &str| engaged.model(provider, name);
         let is_local = outcome.turns == 0 && outcome.verification.is_none();
         if is_local && outcome.reason == ExitReason::EndTurn {
-            let totals = lock(&self.shared.totals);
+            let totals = self.shared.totals.lock();
             let (text, used) = (&outcome.answer, &outcome.models);
             let line = result::local(text, command, used, &totals, &describe);
             drop(totals);
@@ -91,7 +90,7 @@ impl Worker {
         };
         let line = result::result(
             &outcome,
-            &lock(&self.shared.totals),
+            &self.shared.totals.lock(),
             circumstances,
             &describe,
         );
@@ -114,7 +113,7 @@ impl Worker {
     /// Reports the end of a local command.
     pub(super) fn finish_locally(&mut self, engaged: &Engaged, text: &str, name: Option<&str>) {
         let describe = |provider: &str, name: &str| engaged.model(provider, name);
-        let line = result::local(text, name, &[], &lock(&self.shared.totals), &describe);
+        let line = result::local(text, name, &[], &self.shared.totals.lock(), &describe);
         self.finish(line, None);
     }
 }

@@ -5,7 +5,6 @@ use tokio::sync::mpsc;
 
 use super::Worker;
 use crate::Engaged;
-use crate::stream_json::lock::lock;
 use crate::stream_json::queue::Ticket;
 use crate::stream_json::result::not_begun;
 use crate::stream_json::shared::Work;
@@ -37,7 +36,7 @@ impl Worker {
                 let messages = engaged.session.transcript().messages().iter();
                 let now = self.shared.link.ids.now();
                 let totals = Totals::of(messages.map(|message| &**message), now);
-                *lock(&self.shared.totals) = totals;
+                *self.shared.totals.lock() = totals;
                 self.speaker.keep_files(self.files(engaged));
                 None
             }

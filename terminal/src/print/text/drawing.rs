@@ -1,7 +1,6 @@
 //! A run on a terminal: laid-out answers, calls with their changes, folded thinking.
 
 use std::borrow::Cow;
-use std::sync::PoisonError;
 
 use ah_agent::{SessionUpdate, without_agent_id};
 use ah_conversation::{ContentBlock, JsonText, Message, Role, ToolResult};
@@ -53,7 +52,7 @@ impl Text {
         if let SessionUpdate::Result(result, _) = update
             && !self.is_drawn()
         {
-            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut state = self.state.lock();
             state.is_told = state.answered.remove(&result.tool_use_id) && !result.is_error;
             drop(state);
             let details = result.details.as_ref().map(JsonText::value);
@@ -64,7 +63,7 @@ impl Text {
             let rows = details.and_then(|details| tool::changes(&details, width));
             let rows = rows.unwrap_or_default();
             let rows = rows.iter().map(|row| row.paint(self.screen.look.palette()));
-            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut state = self.state.lock();
             state.change = rows.map(|row| row.trim_end().to_owned()).collect();
         }
     }

@@ -1,7 +1,6 @@
 //! Messages of an earlier run, shown as they were when they came.
 
 use std::collections::HashMap;
-use std::sync::PoisonError;
 
 use ah_conversation::{
     ContentBlock, Input, Message, Origin, Role, ToolUse, ToolUseId, Verification, neutralise,
@@ -71,7 +70,7 @@ impl<'a> Replay<'a> {
                 text.is_some_and(|text| questions.iter().any(|known| known == text))
             })
         };
-        let mut state = self.lock();
+        let mut state = self.text.state.lock();
         let calls = self.calls.iter();
         let calls = calls.filter(|(id, (_, call))| ends(id) && asks(call));
         state.answered.extend(calls.map(|(id, _)| id.clone()));
@@ -116,7 +115,7 @@ impl<'a> Replay<'a> {
     }
 
     fn words(&self, kind: &str, text: &str) {
-        let mut state = self.lock();
+        let mut state = self.text.state.lock();
         let words = neutralise(text);
         let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
         self.text.draw_words(&mut state, &format!("{kind}{words}"));
@@ -124,7 +123,7 @@ impl<'a> Replay<'a> {
 
     fn answer(&mut self, message: &Message) {
         self.calls.clear();
-        let mut state = self.lock();
+        let mut state = self.text.state.lock();
         for block in &message.content {
             match block {
                 ContentBlock::Thinking { thinking, .. } => {
@@ -147,7 +146,7 @@ impl<'a> Replay<'a> {
     }
 
     fn results(&mut self, message: &Message) {
-        let mut state = self.lock();
+        let mut state = self.text.state.lock();
         for block in &message.content {
             let ContentBlock::ToolResult(result) = block else {
                 continue;
@@ -162,17 +161,12 @@ impl<'a> Replay<'a> {
     }
 
     fn settle(&self) {
-        let mut state = self.lock();
+        let mut state = self.text.state.lock();
         self.text.settle(&mut state);
     }
 
     fn part(&self) {
-        let mut state = self.lock();
+        let mut state = self.text.state.lock();
         self.text.part(&mut state);
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'a, super::State> {
-        let state = &self.text.state;
-        state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

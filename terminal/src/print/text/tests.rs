@@ -22,7 +22,7 @@ struct Pen(Paper, char);
 impl Write for Pen {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(bytes);
-        let mut written = self.0.0.lock().unwrap();
+        let mut written = self.0.0.lock();
         match written.last_mut() {
             Some((pen, last)) if *pen == self.1 => last.push_str(&text),
             _ => written.push((self.1, text.into_owned())),
@@ -37,7 +37,7 @@ impl Write for Pen {
 
 impl Paper {
     fn read(&self) -> String {
-        let written = self.0.lock().unwrap();
+        let written = self.0.lock();
         let pieces = written.iter().flat_map(|(pen, text)| {
             text.lines()
                 .map(move |line| format!("{pen} {line}").trim_end().to_owned())
@@ -513,7 +513,7 @@ fn the_line_below_a_run_in_a_conversation_is_its_time_and_its_cost() {
     text.update(SessionUpdate::Happened(&answer));
     // As if it had begun a while ago.
     let earlier = Instant::now().checked_sub(Duration::from_secs(75));
-    text.state.lock().unwrap().started = Some(earlier.unwrap());
+    text.state.lock().started = Some(earlier.unwrap());
     text.update(SessionUpdate::Happened(&end));
     // The time of the next run is its own.
     for event in [&start, &answer, &end] {

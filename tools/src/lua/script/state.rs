@@ -1,10 +1,11 @@
 //! The Lua state of a script by the model: the parts of the standard library that compute, and the table `tools`.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use ah_conversation::{LiveOutput, Output};
 use mlua::chunk::ChunkMode;
 use mlua::{Function, Lua, LuaOptions, LuaString, MultiValue, StdLib, Table, Value, Variadic};
+use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 
 use super::limits::{MOST_BYTES, MOST_CALLS, MOST_PRINTED};
@@ -38,7 +39,7 @@ impl Printed {
 
     /// Returns what was printed, with `more` below it.
     pub(super) fn with(&self, more: &str) -> String {
-        let text = self.lock();
+        let text = self.text.lock();
         match (text.trim_end(), more) {
             ("", more) => more.to_owned(),
             (text, "") => text.to_owned(),
@@ -47,7 +48,7 @@ impl Printed {
     }
 
     fn add(&self, line: &str) -> Result<(), mlua::Error> {
-        let mut text = self.lock();
+        let mut text = self.text.lock();
         if text.len() + line.len() > MOST_PRINTED {
             let limit = MOST_PRINTED >> 20;
             return Err(mlua::Error::runtime(format!(
@@ -59,11 +60,6 @@ impl Printed {
         self.live.write(line.as_bytes());
         self.live.write(b"\n");
         Ok(())
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, String> {
-        // A panic between two writes leaves a valid text.
-        self.text.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -126,7 +122,7 @@ fn call(lua: &Lua, steps: mpsc::UnboundedSender<Step>) -> mlua::Result<Function>
         if wanted.is_empty() {
             return Ok((lua.create_table()?, lua.create_table()?));
         }
-        let mut used = used.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut used = used.lock();
         used.count(wanted.len())?;
         let (reply, results) = oneshot::channel();
         let sent = steps.send(Step::Calls(wanted, reply));

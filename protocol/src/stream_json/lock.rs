@@ -1,8 +1,0 @@
-//! Locks of state that stays valid if a holder panics.
-
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// Locks `mutex`, whatever became of its last holder.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
