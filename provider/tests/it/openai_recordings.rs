@@ -9,7 +9,7 @@ use ah_provider::failure;
 use ah_provider::openai::Decoder;
 use serde_json::{Value, json};
 
-use crate::recordings::{Recording, recordings_of, without_kind};
+use crate::recordings::{Recording, places, recordings_of, without_kind};
 
 /// Recordings that the SDK takes for complete and `ah` does not, with the error.
 const EARLY_ENDS: [(&str, &str); 2] = [
@@ -173,7 +173,7 @@ fn cuts_change_nothing() {
         let whole = decode([body]);
         assert_eq!(decode(body.chunks(1)), whole, "{name} byte by byte");
         if body.len() < 1_500 {
-            for at in 0..body.len() {
+            for at in places(name, body.len()) {
                 let (first, second) = body.split_at(at);
                 assert_eq!(decode([first, second]), whole, "{name} cut at {at}");
             }
@@ -199,7 +199,7 @@ fn an_answer_cut_anywhere_is_not_whole() {
         seen += 1;
         let whole = assemble(&decode([body]).0);
         let calls = whole["calls"].as_array().expect("calls");
-        for end in 0..reason {
+        for end in places(name, reason) {
             let (events, result) = decode([&body[..end]]);
             assert_eq!(
                 result.is_ok(),

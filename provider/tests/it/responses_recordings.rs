@@ -9,7 +9,7 @@ use ah_provider::responses::Decoder;
 use serde_json::{Value, json};
 
 use crate::openai_recordings::class_of;
-use crate::recordings::{Recording, recordings_of};
+use crate::recordings::{Recording, places, recordings_of};
 
 /// Recordings that the SDK takes for answers and `ah` does not, with the error.
 const NO_ANSWERS: [(&str, &str); 2] = [
@@ -137,7 +137,7 @@ fn an_answer_cut_anywhere_is_not_whole() {
             .rposition(|byte| *byte == b'}')
             .expect("an event");
         seen += 1;
-        for end in (0..=last).step_by(7) {
+        for end in places(name, last + 1) {
             let (events, result) = decode([&body[..end]]);
             assert!(result.is_err(), "{name} cut at {end}");
             assert!(!events.contains(&StreamEvent::Ended), "{name} cut at {end}");

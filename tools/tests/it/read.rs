@@ -60,6 +60,8 @@ fn lines_are_numbered() {
 }
 
 proptest! {
+    // Each case is up to 40 calls.
+    #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
     fn windows_make_up_the_whole(lines in prop::collection::vec("[a-zä\r\t ]{0,12}", 1..40), size in 1_usize..8) {
         let folder = Folder::with(&[("f", &(lines.join("\n") + "\n"))]);
