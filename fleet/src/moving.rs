@@ -71,7 +71,9 @@ pub async fn away(config: &Config, from: Source, to: Destination) -> Result<Move
             (paths, left, removed) = leave(config, &wanted).await?;
             Held::Files(paths)
         }
-        Source::Store(fleet, session) => Held::lease(config, fleet, &session).await?,
+        Source::Store(fleet, session) => {
+            Held::lease(config.home.as_deref(), fleet, &session).await?
+        }
         Source::File(file) => {
             // Anybody may have made it.
             let held = Held::file(file)?;
@@ -127,7 +129,10 @@ pub async fn home(config: &Config, from: Source) -> Result<Moved, Error> {
             Some(paths) => (Held::Files(paths), true),
             None => bring(config, &wanted, &coming).await?,
         },
-        Source::Store(fleet, session) => (Held::lease(config, fleet, &session).await?, false),
+        Source::Store(fleet, session) => (
+            Held::lease(config.home.as_deref(), fleet, &session).await?,
+            false,
+        ),
         Source::File(file) => (Held::file(file)?, true),
     };
     let session = id_of(held.paths())?;
@@ -254,7 +259,7 @@ impl Held {
 
     /// Leases a session, so that nobody continues it, and copies it.
     async fn lease(
-        config: &Config,
+        home: Option<&Path>,
         fleet: Arc<dyn Fleet>,
         session: &SessionId,
     ) -> Result<Self, Error> {
@@ -268,7 +273,7 @@ impl Held {
         let me = format!("move-{}", SystemClock::default().message_id());
         let store = open(&fleet, session, &me).await?;
         let scratch = scratch()?;
-        let key = seal_key(config.home.as_deref());
+        let key = seal_key(home);
         let copy = in_folder(scratch.path(), session).sealed_by(key);
         let contents = match Files::of(&store).await? {
             Some(files) => files.contents(),

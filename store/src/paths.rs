@@ -12,8 +12,6 @@ use ah_conversation::{SessionId, ToolUseId};
 use rustix::fs::OFlags;
 use sha2::{Digest, Sha256};
 
-use crate::seal::Seal;
-
 /// Name of a project's folder of sessions.
 const SESSIONS_FOLDER: &str = ".ah";
 /// Sessions are only accessible to their owner.
@@ -32,7 +30,7 @@ pub struct Paths {
     stem: String,
     database: PathBuf,
     /// File with the key of the user's seals.
-    key: Option<PathBuf>,
+    pub(crate) key: Option<PathBuf>,
 }
 
 impl PartialEq for Paths {
@@ -66,11 +64,6 @@ impl Paths {
     #[must_use]
     pub fn sealed_by(self, key: Option<PathBuf>) -> Self {
         Self { key, ..self }
-    }
-
-    /// Returns the key by which this user's own messages are known. Where there is none and none can be made, nothing is sealed.
-    pub(crate) fn seal(&self) -> Option<Seal> {
-        Seal::at(self.key.as_ref()?).ok()
     }
 
     pub(crate) fn in_folder(folder: &Path, id: &SessionId) -> Self {

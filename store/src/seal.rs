@@ -12,7 +12,7 @@ use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::paths::{new_file, with_ending};
+use crate::paths::{Paths, new_file, with_ending};
 
 /// Length of the key, in bytes.
 const KEY: usize = 32;
@@ -26,6 +26,13 @@ pub struct Seal([u8; KEY]);
 impl fmt::Debug for Seal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Seal")
+    }
+}
+
+impl Paths {
+    /// Returns the key by which this user's own messages are known. Where there is none and none can be made, nothing is sealed.
+    pub(crate) fn seal(&self) -> Option<Seal> {
+        Seal::at(self.key.as_ref()?).ok()
     }
 }
 

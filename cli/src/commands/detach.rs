@@ -3,7 +3,7 @@
 //! ended and nobody watches any more.
 
 use std::ffi::OsString;
-use std::fs::OpenOptions;
+use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};
 
@@ -187,10 +187,7 @@ async fn tell(
     };
     print(&format!("{session}\n"))?;
     let let_go = || {
-        let null = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .open("/dev/null")?;
+        let null = File::options().read(true).write(true).open("/dev/null")?;
         rustix::stdio::dup2_stdin(&null)?;
         rustix::stdio::dup2_stdout(&null)?;
         rustix::stdio::dup2_stderr(&null)?;

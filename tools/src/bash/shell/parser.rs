@@ -269,8 +269,7 @@ impl<'a, 'p> Parser<'a, 'p> {
             }
             let word = self.word()?;
             // `{x}>file` sets a variable, and evaluates the place in `{x[y]}>file`.
-            let is_variable = word.raw.starts_with('{') && word.raw.ends_with('}');
-            if is_variable && word.raw.len() > 2 && self.rest.starts_with(['<', '>']) {
+            if word.names_descriptor() && self.rest.starts_with(['<', '>']) {
                 return None;
             }
             if words.is_empty()

@@ -264,6 +264,11 @@ impl Word {
         self.text.as_deref() == Some(self.raw.as_str())
     }
 
+    /// Whether it sets a variable to a descriptor if a redirection follows at once.
+    pub fn names_descriptor(&self) -> bool {
+        self.raw.len() > 2 && self.raw.starts_with('{') && self.raw.ends_with('}')
+    }
+
     /// Whether it sets a variable if it precedes the program.
     pub fn is_assignment(&self) -> bool {
         self.variable().is_some()
