@@ -123,16 +123,14 @@ pub fn is_here(config: &Config, wanted: &str, leaves: bool) -> bool {
 pub async fn home(config: &Config, from: Source) -> Result<Moved, Error> {
     let folder = config.session_folder().path;
     let coming = on_the_way(&folder, COMING)?;
+    let user = config.home.as_deref();
     // Anybody may have made a file, or a folder with sessions that are coming.
     let (held, is_of_others) = match from {
         Source::Here(wanted) => match waiting(&coming, &wanted) {
             Some(paths) => (Held::Files(paths), true),
             None => bring(config, &wanted, &coming).await?,
         },
-        Source::Store(fleet, session) => (
-            Held::lease(config.home.as_deref(), fleet, &session).await?,
-            false,
-        ),
+        Source::Store(fleet, session) => (Held::lease(user, fleet, &session).await?, false),
         Source::File(file) => (Held::file(file)?, true),
     };
     let session = id_of(held.paths())?;

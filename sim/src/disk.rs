@@ -299,6 +299,10 @@ impl State {
 impl Disk for SimulatedDisk {
     fn opened(&self, path: &Path) {
         let mut state = self.state();
+        if state.is_off {
+            // What a dead process still opens is not what the next one finds.
+            return;
+        }
         let (Some(name), Ok(content)) = (path.file_name(), fs::read(path)) else {
             return;
         };

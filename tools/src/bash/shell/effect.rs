@@ -272,9 +272,16 @@ pub(super) fn searches_folders(words: &[Word]) -> bool {
         }
         "diff" => links::is_recursive_diff(words),
         "cp" | "scp" => has_flag(&['r', 'R', 'a']) || is_long(&["--recursive", "--archive"]),
-        "git" => has_any(words, &["grep"]),
+        "git" => has_any(words, &["grep"]) || compares_folders(words),
         _ => false,
     }
+}
+
+/// Whether git may compare two folders with all that is below them, as it also does unasked where there is no repository.
+fn compares_folders(words: &[Word]) -> bool {
+    let texts = words.iter().skip(1).filter_map(|word| word.text.as_deref());
+    let operands = texts.filter(|text| !text.starts_with('-')).count();
+    has_any(words, &["--no-index"]) || has_any(words, &["diff"]) && operands == 3
 }
 
 /// Whether the command may search the working directory as no operand names another.
@@ -289,7 +296,8 @@ pub(super) fn searches_here(words: &[Word]) -> bool {
     let (searches, without_value) = match program(words) {
         Some("grep" | "egrep" | "fgrep") => (true, "EFGHILPRUachilnoqrsvwxz"),
         Some("rg") => (true, "FHILPSUacilnopqsuvwxz"),
-        Some("ag" | "ack" | "ugrep" | "git") => (true, ""),
+        Some("ag" | "ack" | "ugrep") => (true, ""),
+        Some("git") => (has_any(words, &["grep"]), ""),
         _ => (false, ""),
     };
     let texts = words.iter().skip(1).filter_map(|word| word.text.as_deref());
