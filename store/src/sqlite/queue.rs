@@ -110,14 +110,14 @@ impl Queue {
 /// The receiving end of the queue, used by the session's writer.
 pub(super) struct Mailbox {
     /// `None` for a session in memory.
-    path: Option<PathBuf>,
+    paths: Option<Paths>,
     open: Option<OpenQueue>,
     notices: Vec<Notice>,
-    seal: Option<Seal>,
 }
 
 struct OpenQueue {
     connection: Connection,
+    seal: Option<Seal>,
     /// State of the database in which the queue was empty.
     empty_at: Option<i64>,
     /// Ids of messages that were handed out and not marked yet.
@@ -128,10 +128,9 @@ impl Mailbox {
     /// Returns the mailbox of a session on disk. The queue is opened when its file exists.
     pub(super) fn at(paths: &Paths) -> Self {
         Self {
-            path: Some(paths.queue()),
+            paths: Some(paths.clone()),
             open: None,
             notices: Vec::new(),
-            seal: paths.seal(),
         }
     }
 
@@ -140,10 +139,9 @@ impl Mailbox {
         let mut connection = Connection::open_in_memory()?;
         QUEUE.migrate(&mut connection)?;
         Ok(Self {
-            path: None,
-            open: Some(OpenQueue::new(connection)),
+            paths: None,
+            open: Some(OpenQueue::new(connection, None)),
             notices: Vec::new(),
-            seal: None,
         })
     }
 
@@ -158,12 +156,11 @@ impl Mailbox {
         kind: MailKind,
         text: &str,
     ) -> Result<(), Failure> {
-        match &self.path {
-            Some(path) => {
-                let folder = path.parent().unwrap_or(Path::new("."));
-                let (connection, notice) = open_to_send(path, folder)?;
+        match &self.paths {
+            Some(paths) => {
+                let (connection, notice) = open_to_send(&paths.queue(), paths.folder())?;
                 self.notices.extend(notice);
-                insert(&connection, self.seal.as_ref(), (id, kind, text))
+                insert(&connection, paths.seal().as_ref(), (id, kind, text))
             }
             None => match &self.open {
                 Some(open) => insert(&open.connection, None, (id, kind, text)),
@@ -183,11 +180,11 @@ impl Mailbox {
     /// Returns the queued messages of `kind` that are not marked as read, oldest first. A damaged queue is salvaged.
     pub(super) fn waiting(&mut self, kind: MailKind) -> Result<Vec<Mail>, Failure> {
         let mut waiting = self.look(kind);
-        if let (Err(failure), Some(path)) = (&waiting, &self.path)
+        if let (Err(failure), Some(paths)) = (&waiting, &self.paths)
             && failure.is_damage()
         {
             self.open = None;
-            self.notices.push(save(path)?);
+            self.notices.push(save(&paths.queue())?);
             waiting = self.look(kind);
         }
         waiting.map_err(Failure::of_queue)
@@ -232,7 +229,6 @@ impl Mailbox {
     }
 
     fn look(&mut self, kind: MailKind) -> Result<Vec<Mail>, Failure> {
-        let seal = self.seal.clone();
         let Some(open) = self.opened()? else {
             return Ok(Vec::new());
         };
@@ -241,7 +237,7 @@ impl Mailbox {
         if open.empty_at == Some(state) {
             return Ok(Vec::new());
         }
-        let waiting = waiting(&open.connection, seal.as_ref(), kind)?;
+        let waiting = waiting(&open.connection, open.seal.as_ref(), kind)?;
         for mail in &waiting.of_others {
             withdraw(&open.connection, &mail.id)?;
         }
@@ -261,14 +257,14 @@ impl Mailbox {
     }
 
     fn opened(&mut self) -> Result<Option<&mut OpenQueue>, Failure> {
-        if let (None, Some(path)) = (&self.open, &self.path)
-            && path.exists()
+        if let (None, Some(paths)) = (&self.open, &self.paths)
+            && paths.queue().exists()
         {
-            let (connection, notice) = open_existing(path)?;
+            let (connection, notice) = open_existing(&paths.queue())?;
             self.notices.extend(notice);
             // A mark lost in a power failure is set again because of the id.
             set_durability(&connection, Durability::Deferred)?;
-            let open = OpenQueue::new(connection);
+            let open = OpenQueue::new(connection, paths.seal());
             open.show_holder()?;
             self.open = Some(open);
         }
@@ -277,9 +273,10 @@ impl Mailbox {
 }
 
 impl OpenQueue {
-    fn new(connection: Connection) -> Self {
+    fn new(connection: Connection, seal: Option<Seal>) -> Self {
         Self {
             connection,
+            seal,
             empty_at: None,
             pending: Vec::new(),
         }
