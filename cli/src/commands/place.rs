@@ -2,7 +2,7 @@
 
 use ah_config::settings::check::CheckConfig;
 use ah_config::{Config, Error, ErrorKind};
-use ah_engine::sessions::folders::seal_key;
+use ah_engine::sessions::folders::paths_of;
 use ah_engine::sessions::place::{sessions, take};
 use ah_engine::sessions::plan::{SessionChoice, SessionPlan};
 use ah_store::{OpenError, Paths, Queue, SessionStore, Tree};
@@ -28,8 +28,8 @@ pub fn existing(plan: &SessionPlan, config: &Config) -> Result<Paths, Error> {
             }
         },
         SessionChoice::File(path) => {
-            let paths = Paths::of(config.environment.cwd().join(path));
-            Some(paths.sealed_by(seal_key(config.home.as_deref())))
+            let database = config.environment.cwd().join(path);
+            Some(paths_of(database, config.home.as_deref()))
         }
         SessionChoice::New => {
             return Err(Error::usage("a new session has nothing in it yet").hint("omit `-n`"));

@@ -9,7 +9,7 @@ use ah_conversation::{
     Check, ContentBlock, Image, MailKind, PermissionMode, Servers, TellSealed, Verdicts,
 };
 use ah_desk::{Command, ExpandedPrompt, Place, Prompt, Refusal};
-use ah_store::{Paths, Queue, SessionStore, Tree};
+use ah_store::{Queue, SessionStore, Tree};
 use async_trait::async_trait;
 use parking_lot::Mutex;
 
@@ -19,7 +19,7 @@ use crate::desk::refusal::{in_one_line, refusal};
 use crate::prompt::expand::{Expanded, expand};
 use crate::prompt::mentions;
 use crate::prompt::served;
-use crate::sessions::folders::seal_key;
+use crate::sessions::folders::paths_of;
 use crate::sessions::opening::Opening;
 use crate::warn::Warn;
 
@@ -183,8 +183,7 @@ impl Place for OpenPlace {
 
     fn send(&self, message: &str) -> Result<(), Refusal> {
         if let Some(store) = self.store() {
-            let key = seal_key(self.opening.config.home.as_deref());
-            let paths = Paths::of(store.path()).sealed_by(key);
+            let paths = paths_of(store.path(), self.opening.config.home.as_deref());
             Queue::open(&paths)?.send(MailKind::Steer, message)?;
         }
         Ok(())

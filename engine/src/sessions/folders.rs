@@ -44,6 +44,11 @@ pub(crate) fn sessions_in(folder: PathBuf, config: &Config) -> Sessions {
     }
 }
 
+/// Returns the paths of the session in a database, which may be anywhere, with the key of this user's seals.
+pub fn paths_of(database: impl Into<PathBuf>, home: Option<&Path>) -> Paths {
+    Paths::of(database).sealed_by(seal_key(home))
+}
+
 /// Returns the path of the key of the user's seals; `None` without a home.
 pub fn seal_key(home: Option<&Path>) -> Option<PathBuf> {
     known_sessions(home).map(|known| known.key())

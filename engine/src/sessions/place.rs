@@ -17,7 +17,7 @@ use ah_config::{Config, Error, ErrorKind};
 
 pub use crate::sessions::folders::sessions;
 use crate::sessions::folders::{
-    LONGEST_TITLE, STRANGE, elsewhere, known_sessions, seal_key, sessions_in, way_to,
+    LONGEST_TITLE, STRANGE, elsewhere, known_sessions, paths_of, sessions_in, way_to,
 };
 use crate::sessions::transcript_reader;
 
@@ -338,8 +338,9 @@ fn chosen(
             Some(paths) => paths,
             None => fresh()?,
         },
-        SessionChoice::File(path) => Paths::of(config.environment.cwd().join(path))
-            .sealed_by(seal_key(config.home.as_deref())),
+        SessionChoice::File(path) => {
+            paths_of(config.environment.cwd().join(path), config.home.as_deref())
+        }
     };
     Ok((paths, transcript))
 }
