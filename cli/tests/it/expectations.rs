@@ -11,7 +11,7 @@ use ah_testkit::script::{says, thinks, uses};
 use ah_testkit::server::Server;
 use serde_json::json;
 
-use crate::support::binary::World;
+use crate::support::binary::{ASKS_UNCONFINED, World};
 use crate::support::pseudo_terminal::Seat;
 
 /// How much an expectation matters.
@@ -807,14 +807,7 @@ fn an_edit_is_a_difference_in_red_and_green() {
         says("Done."),
     ];
     let server = Server::new(turns);
-    let arguments = [
-        "-m",
-        "sonnet",
-        "--no-sandbox",
-        "--permission-mode",
-        "default",
-    ];
-    let mut seat = Seat::take(world.asking(&server, arguments));
+    let mut seat = Seat::take(world.asking(&server, ASKS_UNCONFINED));
     seat.says("change it");
     // In the question and in the result.
     for next in ["Allow?", "Done."] {
@@ -881,14 +874,7 @@ fn colours_are_those_of_the_terminal() {
 fn shift_tab_changes_the_mode() {
     let world = World::new();
     let server = Server::new([says("Hello.")]);
-    let arguments = [
-        "-m",
-        "sonnet",
-        "--no-sandbox",
-        "--permission-mode",
-        "default",
-    ];
-    let mut seat = Seat::take(world.asking(&server, arguments));
+    let mut seat = Seat::take(world.asking(&server, ASKS_UNCONFINED));
     seat.sees("ask before each action");
     for mode in ["accept edits", "plan", "ask before each action"] {
         seat.types("\x1b[Z");

@@ -7,7 +7,7 @@ use ah_testkit::script::{says, uses};
 use ah_testkit::server::Server;
 use serde_json::json;
 
-use crate::support::binary::World;
+use crate::support::binary::{ASKS_UNCONFINED, World};
 use crate::support::pseudo_terminal::Seat;
 
 /// Crates whose texts people see.
@@ -195,15 +195,8 @@ fn a_conversation_is_ascii_where_the_locale_has_nothing_else() {
         uses("ask_user_question", ask),
         says("Well… → done, naïve “friend”:\n\n- item\n\n| a | b |\n|---|---|\n| 1 | 2 |"),
     ]);
-    let arguments = [
-        "-m",
-        "sonnet",
-        "--no-sandbox",
-        "--permission-mode",
-        "default",
-    ];
     let ah = world
-        .asking_as_typed(&server, arguments)
+        .asking_as_typed(&server, ASKS_UNCONFINED)
         .env("LC_CTYPE", "POSIX");
     let mut seat = Seat::take(ah);
     seat.sees("? lists commands");

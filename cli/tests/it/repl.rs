@@ -29,7 +29,7 @@ use ah_testkit::script::{hangs, says, uses};
 use ah_testkit::server::Server;
 use serde_json::json;
 
-use crate::support::binary::World;
+use crate::support::binary::{ASKS_UNCONFINED, World};
 use crate::support::pseudo_terminal::Seat;
 
 /// The screen with its varying parts replaced by fixed ones.
@@ -245,13 +245,6 @@ fn a_question_does_not_eat_what_is_typed() {
         says("Done."),
     ];
     let server = Server::by_history(turns);
-    let arguments = [
-        "-m",
-        "sonnet",
-        "--no-sandbox",
-        "--permission-mode",
-        "default",
-    ];
     let allowed = [
         "--allowed-tools",
         "bash(until:*)",
@@ -261,7 +254,7 @@ fn a_question_does_not_eat_what_is_typed() {
         "bash(sleep:*)",
         "bash(test:*)",
     ];
-    let mut seat = Seat::take(world.asking(&server, arguments.into_iter().chain(allowed)));
+    let mut seat = Seat::take(world.asking(&server, ASKS_UNCONFINED.into_iter().chain(allowed)));
     seat.says("begin");
     seat.sees("working");
     seat.types("no need to");

@@ -13,7 +13,7 @@ use ah_testkit::svg::svg;
 use rustix::termios::{Winsize, tcsetwinsize};
 use serde_json::json;
 
-use crate::support::binary::{Ah, World, open_terminal, spawn};
+use crate::support::binary::{ASKS_UNCONFINED, Ah, World, open_terminal, spawn};
 use crate::support::pseudo_terminal::Seat;
 use crate::support::shown::steady;
 
@@ -226,14 +226,7 @@ fn a_question() {
         },
         says("Done."),
     ]);
-    let arguments = [
-        "-m",
-        "sonnet",
-        "--no-sandbox",
-        "--permission-mode",
-        "default",
-    ];
-    let ah = world.asking_as_typed(&server, arguments);
+    let ah = world.asking_as_typed(&server, ASKS_UNCONFINED);
     let mut seat = Seat::of_size(ah, COLUMNS, 30);
     seat.says("greet people with two names right");
     seat.sees("Allow?");

@@ -3,6 +3,7 @@
 use agent_client_protocol::v1::schema::StopReason;
 use ah_testkit::script::says;
 use ah_testkit::server::Server;
+use parking_lot::Mutex;
 
 use super::{begun, edit, prompted, served};
 use crate::support::binary::World;
@@ -62,7 +63,7 @@ fn a_goal_is_offered_and_worked_for_until_its_check_passes() {
 fn goals_of_an_editor_are_replayed() {
     goals_are_replayed(|world, is_replayed, options| {
         let words = ["--dangerously-skip-permissions"].iter().chain(options);
-        let said = parking_lot::Mutex::new(String::new());
+        let said = Mutex::new(String::new());
         let ah = world.as_typed(words.copied().chain(["acp"]));
         edit(ah, None, async |cx, seen| {
             let (id, _) = begun(&cx, world).await?;

@@ -3,7 +3,7 @@
 use ah_testkit::script::says;
 use ah_testkit::server::Server;
 
-use crate::support::binary::World;
+use crate::support::binary::{ASKS_UNCONFINED, World};
 use crate::support::pseudo_terminal::Seat;
 
 #[test]
@@ -11,14 +11,7 @@ fn the_first_screen_says_where_one_is_and_what_to_try() {
     let world = World::new();
     world.write(".git/HEAD", "ref: refs/heads/feature\n");
     let server = Server::new([says("Hello.")]);
-    let arguments = [
-        "-m",
-        "sonnet",
-        "--no-sandbox",
-        "--permission-mode",
-        "default",
-    ];
-    let mut seat = Seat::take(world.asking(&server, arguments));
+    let mut seat = Seat::take(world.asking(&server, ASKS_UNCONFINED));
     seat.sees("? lists commands and keys");
     let screen = seat.screen();
     for part in [

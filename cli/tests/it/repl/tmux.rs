@@ -9,7 +9,7 @@ use ah_testkit::server::Server;
 use serde_json::json;
 
 use super::scrollback::{SIZES, assert_whole, sixty_lines};
-use crate::support::binary::{Ah, HANG, World};
+use crate::support::binary::{ASKS_UNCONFINED, Ah, HANG, World};
 
 /// A server of tmux with one window, which ends with it.
 struct Tmux(String);
@@ -160,14 +160,7 @@ fn a_resize_and_a_cleared_screen_leave_nothing_of_what_was_drawn() {
     let content: String = (1..=30).map(|n| format!("row {n}\n")).collect();
     let write = uses("write", json!({"path": "long.txt", "content": content}));
     let server = Server::new([write, says("Done.")]);
-    let arguments = [
-        "-m",
-        "sonnet",
-        "--no-sandbox",
-        "--permission-mode",
-        "default",
-    ];
-    let Some(tmux) = Tmux::start(&world, world.asking(&server, arguments), 80, 24) else {
+    let Some(tmux) = Tmux::start(&world, world.asking(&server, ASKS_UNCONFINED), 80, 24) else {
         eprintln!("left out: a resize within tmux, since there is none");
         return;
     };

@@ -29,6 +29,15 @@ use tempfile::TempDir;
 /// The environment variable that marks all processes started by a world.
 const MARK: &str = "AH_TEST_WORLD";
 
+/// Arguments for a model that asks before each action, with nothing confined.
+pub const ASKS_UNCONFINED: [&str; 5] = [
+    "-m",
+    "sonnet",
+    "--no-sandbox",
+    "--permission-mode",
+    "default",
+];
+
 /// An empty project folder and an empty home.
 pub struct World {
     root: TempDir,
