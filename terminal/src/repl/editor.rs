@@ -169,8 +169,6 @@ fn own(mut keys: Keybindings) -> Keybindings {
 #[derive(Clone)]
 struct Shared(Arc<Mutex<Box<dyn EditMode>>>);
 
-impl Shared {}
-
 impl EditMode for Shared {
     fn parse_event(&mut self, event: ReedlineRawEvent) -> ReedlineEvent {
         self.0.lock().parse_event(event)

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use ah_process::{Behind, Child, Command, Ending, Keep, ShellLine};
 use mlua::{Lua, LuaString, MetaMethod, Table, UserData, UserDataFields, UserDataMethods, Value};
+use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::ioctl_fionbio;
 
@@ -73,20 +74,17 @@ enum Which {
 }
 
 /// The handle of a program in scripts.
-struct Handle(Arc<parking_lot::Mutex<Running>>);
+struct Handle(Arc<Mutex<Running>>);
 
 /// A stream of a program; `None` is standard input.
-struct Pipe(Arc<parking_lot::Mutex<Running>>, Option<Which>);
+struct Pipe(Arc<Mutex<Running>>, Option<Which>);
 
 fn spawn(
     lua: &Lua,
     (program, options): (Value, Option<Table>),
 ) -> mlua::Result<ModuleResult<Handle>> {
     Ok(match start(lua, program, options)? {
-        Ok(running) => (
-            Some(Handle(Arc::new(parking_lot::Mutex::new(running)))),
-            None,
-        ),
+        Ok(running) => (Some(Handle(Arc::new(Mutex::new(running)))), None),
         Err(fault) => (None, Some(fault)),
     })
 }
